@@ -1,4 +1,4 @@
-//! What a checkpoint's `config.json` says, key by key.
+//! Fields of a checkpoint's `config.json`, key by key.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl JsonConfig {
         self
     }
 
-    /// What says all this, such as the path of a file.
+    /// Source of the fields, such as the path of a file.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
@@ -198,7 +198,7 @@ impl JsonConfig {
     }
 }
 
-/// What a value is, for people.
+/// Description of a value, for people.
 fn sort(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! What can go wrong with language models, and where.
+//! Errors of language models, and where they arise.
 
 use std::fmt;
 
@@ -20,13 +20,13 @@ pub enum LlmErrorKind {
     Parameter,
     /// A grammar is malformed, impossible or too large.
     Grammar,
-    /// As many requests wait as may wait.
+    /// The queue of waiting requests is full.
     Overloaded,
     /// The engine stops.
     Unavailable,
     /// A step of the model failed.
     Model,
-    /// What a step needs was lost through no fault of its requests, such as with a process that ended.
+    /// Data that a step needs was lost through no fault of its requests, such as with a process that ended.
     Lost,
 }
 
@@ -54,7 +54,7 @@ impl LlmError {
         &self.place
     }
 
-    /// What was found and what was expected, without the place.
+    /// Text of what was found and what was expected, without the place.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! What is in a checkpoint, without loading it.
+//! Contents of a checkpoint, without loading it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
 use crate::weights::{FolderWeights, StoredWeight};
 
-/// What a model is for.
+/// Purpose of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelDuty {
     /// It continues a text.
@@ -56,7 +56,7 @@ pub struct WeightType {
 /// Memory of the keys and values of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheBytes {
-    /// What they are stored as.
+    /// Element types that they are stored as.
     pub dtype: &'static str,
     /// Bytes in all layers.
     pub bytes: usize,
@@ -71,14 +71,14 @@ pub struct TokenizerFacts {
     pub tokens: usize,
 }
 
-/// What there is to say about a checkpoint. What does not apply to it, or is not known, is absent.
+/// Description of a checkpoint. What does not apply to it, or is not known, is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointFacts {
     /// How the files are made: `safetensors`, `MLX` or `GGUF`.
     pub format: &'static str,
-    /// What `model_type` says.
+    /// Value of `model_type`.
     pub architecture: String,
-    /// What it is for.
+    /// Purpose of it.
     pub duty: ModelDuty,
     /// Layers, of a model that reads and writes those that write.
     pub layers: usize,
@@ -98,7 +98,7 @@ pub struct CheckpointFacts {
     pub vocabulary: usize,
     /// How weights are stored, most bytes first.
     pub weights: Vec<WeightType>,
-    /// What keys and values may be stored as; nothing where none are kept.
+    /// Element types that keys and values may be stored as; nothing where none are kept.
     pub cache: Vec<CacheBytes>,
     /// The tokenizer, or why there is none.
     pub tokenizer: std::result::Result<TokenizerFacts, LlmError>,
@@ -164,7 +164,7 @@ enum ArchitectureTable {
     Both,
 }
 
-/// What a configuration says.
+/// Fields of a configuration.
 struct ModelSizes {
     duty: ModelDuty,
     layers: usize,
@@ -173,7 +173,7 @@ struct ModelSizes {
     head_size: Option<usize>,
     context: Option<usize>,
     vocabulary: usize,
-    /// What a decoder keeps of each token.
+    /// Bytes that a decoder keeps of each token.
     cached: Option<ModelShape>,
     /// Types that caches may have.
     cache_types: &'static [(&'static str, DataType)],

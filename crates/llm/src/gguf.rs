@@ -39,7 +39,7 @@ const INSIDE: TensorNames = &[
     ("ffn_down", "mlp.down_proj"),
 ];
 
-/// What Gemma's layers have besides, or call otherwise.
+/// Extra tensors of Gemma's layers, and those that it calls otherwise.
 const INSIDE_GEMMA: TensorNames = &[
     ("post_attention_norm", "post_attention_layernorm"),
     ("ffn_norm", "pre_feedforward_layernorm"),
@@ -321,7 +321,7 @@ impl BlockWeights for UnpairedMatrix {
     }
 }
 
-/// What an architecture calls a tensor of a file.
+/// Name that an architecture gives a tensor of a file.
 fn known_name(inside: &[(&str, &str)], name: &str) -> Option<String> {
     let (stem, kind) = name.rsplit_once('.')?;
     if let Some((_, known)) = OUTSIDE.iter().find(|(own, _)| *own == stem) {

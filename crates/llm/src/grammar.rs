@@ -25,13 +25,13 @@ pub const MAX_CHOICES: usize = 4096;
 /// The member of a schema that tells the library how to read it.
 const GUIDANCE: &str = "x-guidance";
 
-/// What may lie between two words of JSON: a line break with the spaces in front of a deep line.
+/// Space between two words of JSON: a line break with the spaces in front of a deep line.
 const SPACES: &str = r"[\x20\x0A\x0D\x09]{1,24}";
 
 /// Longer tokens are never allowed: the walk over the vocabulary keeps a bounded stack.
 const MAX_TOKEN_BYTES: usize = 250;
 
-/// What an answer has to follow.
+/// Rules that an answer has to follow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Grammar {
     /// JSON that a schema describes.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{LlmError, LlmErrorKind, Result};
 
-/// What a model's work gives; a panic is an error.
+/// Returns the result of a model's work; a panic is an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(LlmError::new(LlmErrorKind::Model, "model", panicked(&*panic))))

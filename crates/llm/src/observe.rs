@@ -1,4 +1,4 @@
-//! Who is told of every step of an engine and of the end of every request.
+//! Observer of every step of an engine and of the end of every request.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -45,7 +45,7 @@ impl EngineOutcome {
 pub struct RequestRecord {
     /// Its number in this engine.
     pub number: u64,
-    /// What the door calls it; may be empty.
+    /// Name that the front end gives it; may be empty.
     pub id: String,
     /// It came.
     pub submitted: Instant,
@@ -57,7 +57,7 @@ pub struct RequestRecord {
     pub end: Instant,
     /// Tokens of its prompt or texts.
     pub prompt_tokens: usize,
-    /// Those of them that were found in the cache.
+    /// Number of them that were found in the cache.
     pub cached_tokens: usize,
     /// Tokens of its answers.
     pub completion_tokens: usize,

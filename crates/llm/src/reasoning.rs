@@ -1,6 +1,6 @@
 //! Reasoning in front of an answer: `<think>…</think>`.
 
-/// What a piece of text adds to a message.
+/// Addition of a piece of text to a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageParts {
     /// Reasoning.

@@ -319,7 +319,7 @@ fn rows(request: &ActiveRequest) -> usize {
     usize::try_from(request.batch_size).unwrap_or(usize::MAX)
 }
 
-/// What one request gets of a batch's outputs.
+/// Share of one request in a batch's outputs.
 struct OutputShare<'a> {
     config: &'a ModelConfig,
     request: &'a ActiveRequest,

@@ -14,7 +14,7 @@ use crate::request::{InferenceRequest, InputData, OutputTensor, ParameterValue};
 /// Bytes that an entry takes beside its tensors' elements and names: key, links and the tensors themselves.
 const ENTRY_BYTES: usize = 256;
 
-/// What tells requests apart: a keyed 128-bit digest of the loaded version and everything of the request that
+/// Digest that tells requests apart: a keyed 128-bit digest of the loaded version and everything of the request that
 /// its answer may depend on. Triton's own key leaves out shapes, types and the wanted outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestDigest(u64, u64);
@@ -34,7 +34,7 @@ struct ResponseCacheState {
     insertion: Duration,
 }
 
-/// What a cache holds and has done.
+/// Contents and counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
     /// Bytes that it may hold.
@@ -131,7 +131,7 @@ impl ResponseCache {
         found
     }
 
-    /// What the cache holds and has done.
+    /// Contents and counters of the cache.
     #[must_use]
     pub fn usage(&self) -> CacheUse {
         let state = self.state();

@@ -27,7 +27,7 @@ const OWN: &[&str] = &[
     "python_worker_",
 ];
 
-/// What the numbers of a family are.
+/// Kind of the numbers of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// A number that only grows.
@@ -75,12 +75,12 @@ pub struct CustomMetric {
     value: Mutex<MetricValue>,
 }
 
-/// What a metric has come to.
+/// Value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricValue {
-    /// Of a counter or a gauge.
+    /// Value of a counter or a gauge.
     Number(f64),
-    /// Of a histogram.
+    /// Values of a histogram.
     Distribution {
         /// How many values lay at or below each bound, in the order of bounds, and not at or below the one before.
         counts: Vec<u64>,
@@ -96,9 +96,9 @@ pub enum MetricValue {
 pub struct FamilySnapshot {
     /// Name.
     pub name: String,
-    /// What it tells.
+    /// Description.
     pub help: String,
-    /// What its numbers are.
+    /// Kind of its numbers.
     pub kind: MetricKind,
     /// Its metrics, one at least.
     pub metrics: Vec<MetricSnapshot>,
@@ -111,7 +111,7 @@ pub struct MetricSnapshot {
     pub labels: MetricLabels,
     /// Upper bounds of buckets.
     pub bounds: Vec<f64>,
-    /// What it has come to.
+    /// Value of it.
     pub value: MetricValue,
 }
 
@@ -144,7 +144,7 @@ impl CustomMetrics {
         self.own_family(name, help, kind)
     }
 
-    /// As [`CustomMetrics::family`], with a name of the server's.
+    /// Makes a family like [`CustomMetrics::family`], with a name of the server's.
     ///
     /// # Errors
     /// ALREADY_EXISTS when the family is there and is another one.

@@ -1,4 +1,4 @@
-//! What can go wrong, in Triton's eight codes.
+//! Kinds of errors, in Triton's eight codes.
 
 use std::fmt;
 

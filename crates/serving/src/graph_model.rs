@@ -33,29 +33,29 @@ impl ModelFormat {
 pub struct CoreMlModel {
     /// The computation: inputs and outputs, and behind them the states.
     pub graph: Graph,
-    /// What it takes and keeps.
+    /// Inputs, outputs and states.
     pub interface: FunctionInterface,
 }
 
-/// What a function of a model of Core ML takes and keeps.
+/// Inputs, outputs and states of a function of a Core ML model.
 #[derive(Clone, Debug)]
 pub struct FunctionInterface {
-    /// What a run is given.
+    /// Arguments of a run.
     pub inputs: Vec<ModelFeature>,
-    /// What a run finds and leaves.
+    /// States that a run finds and leaves.
     pub states: Vec<RunState>,
-    /// What a classifier tells apart.
+    /// Classes of a classifier.
     pub labels: Option<ClassifierClasses>,
 }
 
-/// What a run finds and leaves.
+/// States that a run finds and leaves.
 #[derive(Clone, Debug)]
 pub struct RunState {
     /// The input that it is.
     pub input: String,
     /// The output that it is afterwards.
     pub output: String,
-    /// What it is before the first run.
+    /// Value before the first run.
     pub zeros: Tensor,
 }
 

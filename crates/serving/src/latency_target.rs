@@ -19,11 +19,11 @@ pub enum AdmissionRule {
     /// All.
     #[default]
     All,
-    /// Those that are predicted to be answered within their goals.
+    /// Requests that are predicted to be answered within their targets.
     InTime,
 }
 
-/// What a model says of the latency of its requests.
+/// Latency settings of a model's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTargets {
     /// From the arrival of a request to its answer, where the request says nothing else.
@@ -43,7 +43,7 @@ fn expected() -> String {
 }
 
 impl LatencyTargets {
-    /// What a model's parameters say, and after them its `metal_config`.
+    /// Settings of a model's parameters, and after them of its `metal_config`.
     ///
     /// # Errors
     /// INVALID_ARG with the parameter, what was found and what was expected; also where a model asks for it whose

@@ -19,7 +19,7 @@ use crate::statistics::{
 };
 use crate::trace;
 
-/// What instances and requests of one model version share.
+/// State that instances and requests of one model version share.
 #[derive(Debug)]
 pub struct ExecutionContext {
     /// Model.
@@ -218,7 +218,7 @@ impl ActiveRequest {
         self.iteration
     }
 
-    /// Those of the outputs that the request asks for, in the order given.
+    /// Outputs that the request asks for, in the order given.
     ///
     /// # Errors
     /// When an output is none of the model's, or has another type than the configuration says.
@@ -254,7 +254,7 @@ impl ActiveRequest {
         self.respond_with(result, Vec::new());
     }
 
-    /// As [`respond`](Self::respond), with parameters of the response.
+    /// Responds like [`respond`](Self::respond), with parameters of the response.
     pub fn respond_with(
         &mut self,
         result: Result<Vec<OutputTensor>, ServingError>,
@@ -447,7 +447,7 @@ impl fmt::Debug for ActiveRequest {
     }
 }
 
-/// What a model answers to one request of a batch.
+/// Answer of a model to one request of a batch.
 #[derive(Debug)]
 pub struct ModelAnswer {
     /// Outputs or an error.
@@ -502,7 +502,7 @@ impl BatchPayload {
         self.requests.iter().map(|request| request.batch_size).sum()
     }
 
-    /// What the model version's instances share.
+    /// State that the model version's instances share.
     #[must_use]
     pub fn context(&self) -> &Arc<ExecutionContext> {
         &self.context
@@ -557,7 +557,7 @@ impl BatchPayload {
         self.complete_with(results.into_iter().map(ModelAnswer::from).collect());
     }
 
-    /// As [`complete`](Self::complete), with what else a model says of its answers.
+    /// Completes like [`complete`](Self::complete), with what else a model says of its answers.
     pub fn complete_with(mut self, answers: Vec<ModelAnswer>) {
         self.finish(answers);
     }
@@ -658,7 +658,7 @@ impl Drop for BatchPayload {
     }
 }
 
-/// What a request is answered that is to run once more where nobody takes it.
+/// Answer to a request that is to run once more where nobody takes it.
 pub(crate) fn not_again(model: &str) -> ServingError {
     ServingError::internal(format!(
         "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but model '{model}' has no iterative \

@@ -38,7 +38,7 @@ impl fmt::Display for ModelId {
     }
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameMeaning {
     /// For one model over all repositories.
@@ -220,7 +220,7 @@ pub fn folder_of(
     found.map(|(_, folder)| folder).ok_or_else(none)
 }
 
-/// What tells whether the files of a model have changed: a digest of the names, sizes and modification times, for each
+/// Stamp by which changes of a model's files are seen: a digest of the names, sizes and modification times, for each
 /// version folder and for everything outside of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderStamp {
@@ -288,7 +288,7 @@ struct StampDigest {
 }
 
 impl StampDigest {
-    /// What cannot be read counts as absent: it may be gone by now.
+    /// Files that cannot be read count as absent: they may be gone by now.
     fn add(&mut self, path: &Path, depth: usize) {
         let Ok(metadata) = fs::metadata(path) else { return };
         let modified = metadata.modified().ok();
@@ -341,7 +341,7 @@ pub fn versions(model_dir: &Path) -> Result<Vec<i64>, ServingError> {
     Ok(versions)
 }
 
-/// Those of the present versions that the configuration's policy chooses, ascending.
+/// Returns the present versions that the configuration's policy chooses, ascending.
 #[must_use]
 pub fn chosen_versions(config: &ModelConfig, present: &[i64]) -> Vec<i64> {
     let policy = config.version_policy.as_ref().and_then(|policy| policy.policy_choice.as_ref());

@@ -147,7 +147,7 @@ pub struct InferenceResponse {
     pub outputs: Vec<OutputTensor>,
 }
 
-/// What a sink is called with.
+/// Arguments of a sink.
 #[derive(Clone, Debug)]
 pub struct SinkAnswer {
     /// A response, an error in the place of one, or nothing: then the model says only that it has finished.

@@ -1,4 +1,4 @@
-//! What a model version has done: counts and durations, as the statistics extension and the metrics report them.
+//! Statistics of a model version: counts and durations, as the statistics extension and the metrics report them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -175,7 +175,7 @@ pub struct ModelMetricsRow {
 /// Multiplications and additions of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ArithmeticSnapshot {
-    /// Of all executions so far.
+    /// Sum over all executions so far.
     pub operations: u64,
     /// How many there were in a nanosecond of execution since the snapshot before; 0 where nothing was executed.
     pub per_ns: f64,
@@ -218,11 +218,11 @@ impl StageTimes {
 /// Requests with a latency goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GoalCounts {
-    /// Those that were answered in time.
+    /// Number of requests that were answered in time.
     pub met: u64,
-    /// Those that were answered later, or with an error.
+    /// Number of requests that were answered later, or with an error.
     pub missed: u64,
-    /// Those that were not taken because they would have been answered later.
+    /// Number of requests that were not taken because they would have been answered later.
     pub refused: u64,
 }
 
@@ -290,7 +290,7 @@ impl VersionCounters {
     }
 }
 
-/// What a response of a decoupled model is.
+/// Kinds of a decoupled model's responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseKind {
     /// It has outputs.
@@ -458,7 +458,7 @@ impl StatisticsRecorder {
     }
 }
 
-/// Those indices that a response had.
+/// Indices that a response had.
 fn by_index(responses: &[ResponseStatistics]) -> BTreeMap<String, ResponseStatistics> {
     let counted = responses.iter().enumerate().filter(|(_, of)| **of != Default::default());
     counted.map(|(index, of)| (index.to_string(), *of)).collect()

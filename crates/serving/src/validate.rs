@@ -34,7 +34,7 @@ struct ExpectedInput {
     is_shape: bool,
 }
 
-/// What requests to a model version must be like.
+/// Rules for requests to a model version.
 #[derive(Clone, Debug)]
 pub struct RequestChecker {
     model: String,
@@ -445,7 +445,7 @@ fn words(data: &InputData) -> Vec<i64> {
     std::iter::once(length).chain(bytes.chunks(8).map(word)).collect()
 }
 
-/// What is wrong with an input's data: said by the core, with the request's id, or by what reads the strings.
+/// Fault of an input's data: said by the core, with the request's id, or by what reads the strings.
 enum InputFault {
     OfRequest(String),
     OfData(String),

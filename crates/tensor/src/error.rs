@@ -1,10 +1,10 @@
-//! What can be wrong with a tensor operation.
+//! Kinds of errors of a tensor operation.
 
 use std::fmt;
 
 use crate::dtype::DataType;
 
-/// What was found and what was expected.
+/// Text of what was found and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TensorErrorKind {
@@ -21,9 +21,9 @@ pub enum TensorErrorKind {
     WrongSize {
         /// The shape in question.
         shape: Vec<usize>,
-        /// What the shape needs.
+        /// Number of elements that the shape needs.
         expected: usize,
-        /// What was given.
+        /// Number of elements that were given.
         found: usize,
         /// `"elements"` or `"bytes"`.
         unit: &'static str,
@@ -47,7 +47,7 @@ pub struct TensorError {
 }
 
 impl TensorError {
-    /// What was wrong.
+    /// Description of what was wrong.
     #[must_use]
     pub fn kind(&self) -> &TensorErrorKind {
         &self.kind

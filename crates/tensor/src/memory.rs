@@ -36,7 +36,7 @@ pub enum MemoryKind {
 /// For as long as the value lives, `as_ptr` must stay the same, be valid for reads of `len_bytes`
 /// bytes, and nobody may write to them.
 pub unsafe trait Allocation: Send + Sync + fmt::Debug {
-    /// Who can address the bytes.
+    /// Devices that can address the bytes.
     fn kind(&self) -> MemoryKind;
     /// Start of the bytes.
     fn as_ptr(&self) -> *const u8;
@@ -68,7 +68,7 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
 
 /// Initialised host memory, aligned to [`ALIGNMENT`], owned by one writer until it is shared.
 pub struct HostBuffer {
-    /// What the system gave; `start` lies less than [`ALIGNMENT`] bytes behind it.
+    /// Memory that the system gave; `start` lies less than [`ALIGNMENT`] bytes behind it.
     block: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
@@ -289,7 +289,7 @@ impl MappedFile {
         }
     }
 
-    /// What the system said of the file when it was mapped.
+    /// Properties of the file when it was mapped, as the system said.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata

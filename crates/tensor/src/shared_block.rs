@@ -63,7 +63,7 @@ impl SharedBlock {
         Ok(Self { map: MmapOptions::new().len(len.max(1)).map_raw(file)?, number })
     }
 
-    /// What its owner knows it by.
+    /// Name that its owner knows it by.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number

@@ -37,7 +37,7 @@ pub enum SmallType {
     Uint2,
 }
 
-/// What a float becomes that is too large for an 8-bit float. The 4-bit floats always saturate.
+/// Result for a float that is too large for an 8-bit float. The 4-bit floats always saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverflowRule {
     /// The largest finite value of its sign.
@@ -63,13 +63,13 @@ pub enum ExponentRounding {
 /// even.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NarrowingRule {
-    /// What is done with too large values.
+    /// Treatment of values that are too large.
     pub overflow: OverflowRule,
     /// How [`SmallType::Float8E8M0`] rounds.
     pub exponent_rounding: ExponentRounding,
 }
 
-/// What the codes of a type stand for.
+/// Meaning of the codes of a type.
 enum SmallForm {
     /// Two's complement.
     Signed,

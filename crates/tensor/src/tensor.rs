@@ -146,7 +146,7 @@ impl Tensor {
         Ok(Self { storage: Storage::Memory(Arc::new(copy)), offset: 0, ..shared })
     }
 
-    /// As [`Tensor::from_allocation`], but bytes that are not aligned for the type are copied when
+    /// Makes a tensor like [`Tensor::from_allocation`], but bytes that are not aligned for the type are copied when
     /// somebody needs them in one piece and aligned, and not before.
     ///
     /// # Errors

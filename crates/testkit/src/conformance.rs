@@ -74,7 +74,7 @@ pub fn run(providers: Vec<TestedProvider>) -> Conclusion {
     run_with(providers, |_| Vec::new())
 }
 
-/// As [`run`], with further tests that know the folder of the cases.
+/// Runs like [`run`], with further tests that know the folder of the cases.
 ///
 /// # Panics
 /// As [`run`].

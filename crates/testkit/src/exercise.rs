@@ -109,7 +109,7 @@ pub fn run(
     true
 }
 
-/// What inference says of every value in a run of these inputs; nothing where it refuses them.
+/// Returns the inferred fact of every value in a run of these inputs; nothing where it refuses them.
 fn facts_of(graph: &Graph, inputs: &[Datum]) -> Vec<Option<Fact>> {
     let fact = |(&id, input): (&ValueId, &Datum)| {
         input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))

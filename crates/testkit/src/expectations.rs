@@ -9,19 +9,19 @@
 //! with `[refused]` says that the provider must refuse the case, which its error tells by the word
 //! `refused: `; a wrong result is a failure.
 
-/// What the reference evaluation is known to fail.
+/// Cases that the reference evaluation is known to fail.
 pub const REFERENCE: &str = include_str!("../expectations/reference.txt");
 /// Which versions of ONNX's operators have no definition.
 pub const OPERATORS: &str = include_str!("../expectations/operators.txt");
-/// What the CPU provider is known to fail.
+/// Cases that the CPU provider is known to fail.
 pub const CPU: &str = include_str!("../expectations/cpu.txt");
-/// What the GPU provider is known to fail of what it claims.
+/// Cases that the GPU provider is known to fail of what it claims.
 pub const GPU: &str = include_str!("../expectations/gpu.txt");
 
-/// What is refused as graphs are converted to Core ML packages.
+/// Cases that are refused as graphs are converted to Core ML packages.
 pub const COREML: &str = include_str!("../expectations/coreml.txt");
 
-/// What is in errors that say that a case is refused.
+/// Texts in errors that say that a case is refused.
 pub const REFUSED: &str = "refused: ";
 
 /// How the results of a case are compared with the expected ones.
@@ -35,7 +35,7 @@ pub enum ResultComparison {
     Shapes,
 }
 
-/// What is known of the cases of one provider.
+/// Facts about the cases of one provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CaseExpectations {
     /// Pattern and reason of known failures.

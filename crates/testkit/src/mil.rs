@@ -18,7 +18,7 @@ use serde_json::Value;
 pub struct MilCase {
     /// The archive and the folder inside it.
     pub name: String,
-    /// What `case.json` says.
+    /// Fields of `case.json`.
     pub about: Value,
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -220,7 +220,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
     wide.to_vec::<f64>().expect("it is of FP64")
 }
 
-/// What states hold before the first run.
+/// Contents of states before the first run.
 fn zeros(function: &CoreMlFunction) -> Vec<Tensor> {
     let zero = |id: &ValueId| {
         let fact = function.graph.value(*id).declared.clone().expect("states have types");

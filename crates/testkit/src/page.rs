@@ -15,13 +15,13 @@ use crate::expectations::{CPU, CaseExpectations, OPERATORS, REFERENCE};
 /// The domain of ONNX Runtime's operators.
 const MICROSOFT_DOMAIN: &str = "com.microsoft";
 
-/// What computes an operator on the `cpu` provider: domain, operator, and the kernel's name.
+/// Finds the kernel of an operator on the `cpu` provider: domain, operator, and the kernel's name.
 pub type KernelName = (&'static str, &'static str, &'static str);
 
 /// The cases of one version of ONNX's operators, and how many of them pass.
 #[derive(Clone, Copy, Debug, Default)]
 struct VersionCount {
-    /// Of one node, of a few nodes, written by PyTorch, light.
+    /// Number of cases of one node, of a few nodes, written by PyTorch, light.
     kinds: [usize; 4],
     reference: usize,
     cpu: usize,

@@ -36,7 +36,7 @@ pub(super) const DISTILBERT: EncoderArchitecture = EncoderArchitecture {
     },
 };
 
-/// What the parts of a checkpoint are called.
+/// Names of the parts of a checkpoint.
 struct BertNames {
     /// In front of all but a classifier's own parts; files of the bare model leave it out.
     prefix: &'static str,

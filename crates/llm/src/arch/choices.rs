@@ -1,4 +1,4 @@
-//! What tokens are chosen from without all logits: outputs beside them.
+//! Outputs beside the logits, from which tokens are chosen without all of them.
 
 use galatea_graph::{AttributeValue, Attributes, Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::Tensor;

@@ -13,7 +13,7 @@ use super::{BuiltArchitecture, CheckpointWeights, GraphForm, ModelShape, contrad
 use crate::config::JsonConfig;
 use crate::error::Result;
 
-/// What differs between the family's members.
+/// Differences between the family's members.
 #[derive(Clone, Debug)]
 pub(super) struct DecoderTraits {
     pub(super) shape: ModelShape,
@@ -36,7 +36,7 @@ pub(super) struct DecoderTraits {
 }
 
 impl DecoderTraits {
-    /// What the members' configurations have in common.
+    /// Common fields of the members' configurations.
     ///
     /// # Errors
     /// When something is missing or does not fit.

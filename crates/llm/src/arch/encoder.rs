@@ -23,7 +23,7 @@ pub struct EncoderArchitecture {
     pub(super) build: fn(&JsonConfig, &dyn CheckpointWeights) -> Result<Graph>,
 }
 
-/// What those who run an encoder need to know of it.
+/// Facts about an encoder for those who run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncoderShape {
     /// Length of a row.

@@ -54,7 +54,7 @@ impl FixedOptions {
     }
 }
 
-/// What the rows of a table are looked up by.
+/// Keys by which the rows of a table are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUpKey {
     /// The token of a row.
@@ -68,7 +68,7 @@ pub enum LookUpKey {
 pub struct RowTable {
     /// The input.
     pub input: String,
-    /// What says which row.
+    /// Key that chooses the row.
     pub by: LookUpKey,
     /// The shape of a row as an input.
     pub row: Vec<usize>,
@@ -76,7 +76,7 @@ pub struct RowTable {
     pub rows: Tensor,
 }
 
-/// What an architecture builds.
+/// Product of an architecture.
 pub(super) struct BuiltArchitecture {
     pub(super) graph: Graph,
     pub(super) tables: Vec<RowTable>,
@@ -228,7 +228,7 @@ impl FixedStep {
         reshaped(net, spread, &[1, heads * times, context, size])
     }
 
-    /// What hides positions from rows, of layers that see so many; 0 is all.
+    /// Masks that hide positions from rows, of layers that see so many; 0 is all.
     fn mask(&self, net: &mut NetBuilder<'_>, window: usize) -> ValueId {
         let FixedOptions { rows, context, .. } = self.options;
         let name = if window == 0 { MASK.to_owned() } else { format!("{MASK}_{window}") };
@@ -387,7 +387,7 @@ impl FixedGraph {
         &self.graph
     }
 
-    /// Of what rows are inputs.
+    /// Kinds of rows that are inputs.
     #[must_use]
     pub fn tables(&self) -> &[RowTable] {
         &self.tables
@@ -437,7 +437,7 @@ impl FixedGraph {
         self.cut(Some(layers))
     }
 
-    /// What is behind the layers as a graph of its own: from rows `hidden` `[rows, width]` to logits.
+    /// Graph behind the layers: from rows `hidden` `[rows, width]` to logits.
     ///
     /// # Errors
     /// When the graph is damaged.

@@ -24,7 +24,7 @@ pub(super) const GEMMA3: ModelArchitecture = ModelArchitecture {
     },
 };
 
-/// What a configuration says of the text part, with what it need not say.
+/// Fields of a configuration about the text part, with what it need not say.
 fn text(config: &JsonConfig) -> Result<JsonConfig> {
     let inner = config.object("text_config")?.unwrap_or_else(|| config.clone());
     Ok(inner

@@ -114,12 +114,12 @@ impl<W: CheckpointWeights + ?Sized> CheckpointWeights for Box<W> {
 pub struct ModelArchitecture {
     /// Values of `model_type` that name it.
     pub model_types: &'static [&'static str],
-    /// What a checkpoint of it needs to know of its caches.
+    /// Facts about a checkpoint's caches.
     shape: fn(&JsonConfig) -> Result<ModelShape>,
     build: fn(&JsonConfig, &dyn CheckpointWeights, &GraphForm) -> Result<BuiltArchitecture>,
 }
 
-/// What a decoder's graph is made for, beside its checkpoint.
+/// Purpose of a decoder's graph, beside its checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepOptions {
     /// The type of keys and values in the caches: FP32, FP16, BF16 or INT8.
@@ -142,11 +142,11 @@ impl StepOptions {
     }
 }
 
-/// What the rows of a graph are.
+/// Meaning of the rows of a graph.
 enum GraphForm {
-    /// Those of several sequences, over blocks.
+    /// Rows of several sequences, over blocks.
     Paged(StepOptions),
-    /// Those of one, with lengths that are all known.
+    /// Rows of one sequence, with lengths that are all known.
     Fixed(FixedOptions),
 }
 

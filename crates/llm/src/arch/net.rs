@@ -23,7 +23,7 @@ fn held(error: &OpError) -> LlmError {
     LlmError::new(LlmErrorKind::Weights, "the graph", error.to_string())
 }
 
-/// What weights may be, where they are not of few bits.
+/// Element types of weights that are not low-bit.
 const FLOATS: &[DataType] = &[DataType::Fp32, DataType::Fp16, DataType::Bf16, DataType::Fp64];
 
 /// Whether rows may be rounded: beside weights of few bits that takes nothing away, beside floats it would.
@@ -36,7 +36,7 @@ pub(super) struct NetBuilder<'w> {
     graph: Graph,
     weights: &'w dyn CheckpointWeights,
     used: HashSet<String>,
-    /// Of what rows are inputs, in graphs of fixed lengths.
+    /// Kinds of rows that are inputs, in graphs of fixed lengths.
     pub(super) tables: Vec<RowTable>,
     /// The rows behind each layer, in the same.
     pub(super) ends: Vec<ValueId>,

@@ -148,7 +148,7 @@ impl RopeScaling {
         Ok(Self { factor: attention, ..mixed })
     }
 
-    /// As YaRN mixes, with bounds by wavelength.
+    /// Mix of YaRN, with bounds by wavelength.
     fn llama3(self, parameters: &JsonConfig) -> Result<Self> {
         let factor = parameters.positive_or("factor", 8.0)?;
         let low = parameters.positive_or("low_freq_factor", 1.0)?;

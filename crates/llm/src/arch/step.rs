@@ -1,4 +1,4 @@
-//! What a step takes, attention over what layers keep, and what it gives: of rows of several sequences
+//! Inputs of a step, attention over what layers keep, and its outputs: of rows of several sequences
 //! over blocks, or of one sequence whose lengths are all known.
 
 use galatea_graph::{AttributeValue, Dim, ValueId};
@@ -152,11 +152,11 @@ pub(super) struct PagedStep {
     positions: ValueId,
     sequences: [ValueId; 3],
     wanted: ValueId,
-    /// Of each layer keys and values, and of bytes their scales.
+    /// Keys and values of each layer, and their scales where they are bytes.
     caches: Vec<Vec<ValueId>>,
 }
 
-/// What a layer keeps, and what belongs to that where it is bytes.
+/// Cache of a layer, and what belongs to that where it is bytes.
 const CACHES: [&str; 4] = ["key", "value", "key_scales", "value_scales"];
 
 impl PagedStep {

@@ -67,7 +67,7 @@ const NETWORKS: &[(&str, (&str, &str), bool)] = &[
 ];
 
 impl T5Architecture {
-    /// What a configuration says.
+    /// Fields of a configuration.
     ///
     /// # Errors
     /// When it is of another architecture, lacks something or contradicts itself.
@@ -293,7 +293,7 @@ impl T5Architecture {
         net.one("Add", &[], &[x, out])
     }
 
-    /// What is added to scores: `[heads, queries, keys]`, of a decoder `[batch, heads, queries, keys]`
+    /// Bias that is added to scores: `[heads, queries, keys]`, of a decoder `[batch, heads, queries, keys]`
     /// with −∞ where a query would see a later key.
     fn bias(
         &self,

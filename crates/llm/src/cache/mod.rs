@@ -18,7 +18,7 @@ mod tests;
 /// The number of a block.
 pub type BlockId = usize;
 
-/// What a block holds: a keyed digest of its tokens and of all before them, so that nobody can make
+/// Digest of a block: a keyed digest of its tokens and of all before them, so that nobody can make
 /// two that are alike.
 type BlockDigest = u128;
 
@@ -27,7 +27,7 @@ type BlockDigest = u128;
 struct CacheBlock {
     /// Tables that have it.
     holders: usize,
-    /// What it holds, once all its positions are computed.
+    /// Digest of its content, once all its positions are computed.
     digest: Option<BlockDigest>,
 }
 
@@ -99,14 +99,14 @@ pub struct BlockCopy {
 /// A copy between a block and a place outside the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSwap {
-    /// What the block holds is kept.
+    /// Block whose content is kept.
     Out {
         /// The block that is read.
         block: BlockId,
         /// The place that is written.
         slot: usize,
     },
-    /// What was kept goes into a block.
+    /// Kept content that goes into a block.
     In {
         /// The place that is read.
         slot: usize,
@@ -116,7 +116,7 @@ pub enum BlockSwap {
 }
 
 impl BlockCache {
-    /// So many blocks of `size` positions each.
+    /// Makes so many blocks of `size` positions each.
     #[must_use]
     pub fn new(count: usize, size: NonZeroUsize) -> Self {
         Self {

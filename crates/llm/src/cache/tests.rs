@@ -127,7 +127,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What a block was last written with: the tokens up to its end.
+/// Content that a block was last written with: the tokens up to its end.
 type Contents = Vec<Option<Vec<u32>>>;
 
 fn check(cache: &BlockCache, held: &[(BlockTable, Vec<u32>)], contents: &Contents) {

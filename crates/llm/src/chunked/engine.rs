@@ -10,10 +10,10 @@ use galatea_tensor::Tensor;
 use super::{ChunkFunctions, ChunkManifest, ChunkPlace};
 use crate::error::{LlmError, LlmErrorKind, Result};
 
-/// So many runs may fail one after the other before an engine is given up.
+/// Number of runs that may fail one after the other before an engine is given up.
 const MAX_FAILURES: usize = 3;
 
-/// What runs the packages of a folder of chunks as they are, such as Core ML.
+/// Runner of the packages of a folder of chunks as they are, such as Core ML.
 ///
 /// A run that fails with [`LlmErrorKind::Lost`] was no fault of its inputs: what sequences had is computed anew. One
 /// that fails with [`LlmErrorKind::Unavailable`] ends the engine: sessions go on.
@@ -24,11 +24,11 @@ pub trait ChunkEngine: Send + Sync {
     /// When a package is refused; then sessions run all of them.
     fn load(&self, folder: &Path, manifest: &ChunkManifest) -> Result<Box<dyn ChunkFunctions>>;
 
-    /// Who computes where the engine gives up.
+    /// Functions that compute where the engine gives up.
     fn behind(&self) -> Vec<Arc<dyn ExecutionProvider>>;
 }
 
-/// What makes the functions that go on where others give up.
+/// Maker of the functions that go on where others give up.
 pub(super) type FallbackMaker = Box<dyn FnOnce() -> Result<Box<dyn ChunkFunctions>> + Send>;
 
 /// Functions, and others that take their place when they fail for good.
@@ -44,7 +44,7 @@ impl ReplaceableFunctions {
         Self { now, behind: Some(behind), failures: 0 }
     }
 
-    /// What a failure means for the step.
+    /// Meaning of a failure for the step.
     fn failed(&mut self, error: LlmError) -> LlmError {
         if error.kind() == LlmErrorKind::Lost {
             return error;
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// What the first runs of functions that always fail say, with others behind them that do not.
+    /// Errors of the first runs of functions that always fail, with others behind them that do not.
     fn said(kind: LlmErrorKind) -> Vec<Option<LlmErrorKind>> {
         let behind: FallbackMaker = Box::new(|| Ok(Box::new(Fails(None))));
         let mut functions = ReplaceableFunctions::new(Box::new(Fails(Some(kind))), behind);

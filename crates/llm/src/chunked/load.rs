@@ -106,7 +106,7 @@ impl ChunkModel {
     }
 }
 
-/// What runs the functions of a folder.
+/// Runner of the functions of a folder.
 fn functions(
     folder: &Path,
     manifest: &ChunkManifest,

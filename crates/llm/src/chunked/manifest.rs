@@ -1,4 +1,4 @@
-//! What a folder of chunks says of itself.
+//! Description of a folder of chunks.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ const VERSION: u32 = 1;
 /// Most positions of a state, rows of a function and chunks: more than any model has.
 const MOST: usize = 1 << 24;
 
-/// What a runner must know of a folder of chunks.
+/// Facts that a runner must know of a folder of chunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChunkManifest {
     /// The version of this description.
     pub version: u32,
-    /// What `model_type` of the checkpoint says.
+    /// Value of `model_type` of the checkpoint.
     pub architecture: String,
     /// Positions of a state.
     pub context: usize,
@@ -44,7 +44,7 @@ pub struct ChunkManifest {
     pub chunks: Vec<String>,
     /// The package that makes logits of a row.
     pub head: String,
-    /// What is looked up in the tables.
+    /// Keys that are looked up in the tables.
     pub tables: Vec<TableEntry>,
 }
 

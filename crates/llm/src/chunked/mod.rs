@@ -27,14 +27,14 @@ use crate::cache::BlockCopy;
 use crate::engine::{LogitRows, StepBatch, StepModel};
 use crate::error::{LlmError, LlmErrorKind, Result};
 
-/// What hides a position from a row: enough for its share to be 0, and little enough for sums in FP16.
+/// Number that hides a position from a row: enough for its share to be 0, and little enough for sums in FP16.
 const HIDDEN: f32 = -1e4;
 
 /// A function of more rows than are left is run where at least this part of its rows is needed: each
 /// run reads all weights, so that few rows of many cost less than one by one.
 const MIN_SHARE: usize = 8;
 
-/// Who runs the functions of chunks. The states of a sequence are zeros before the first run.
+/// Runner of the functions of chunks. The states of a sequence are zeros before the first run.
 pub trait ChunkFunctions: Send {
     /// Runs the function with so many rows of a chunk, which takes what it needs of the inputs by name;
     /// its results, in their order. The chunk behind the last one with layers is what makes logits of
@@ -168,7 +168,7 @@ impl ChunkModel {
         Ok(())
     }
 
-    /// What a function of so many rows is given. Rows without a token are those of token 0, whose keys are
+    /// Arguments of a function of so many rows. Rows without a token are those of token 0, whose keys are
     /// written over before anybody sees them.
     fn inputs(
         &self,

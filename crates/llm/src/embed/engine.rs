@@ -13,7 +13,7 @@ use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::guarded::guarded;
 use crate::observe::{EngineObserver, EngineOutcome, ObserverHandle, RequestRecord};
 
-/// What became of a request's texts.
+/// Result of a request's texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EncodedTexts {
     /// The vector of each text, or of a classifier a list of its one score.
@@ -25,7 +25,7 @@ pub struct EncodedTexts {
 /// Takes what became of a request, on the engine's thread: it must not block.
 pub type ResultSink = Box<dyn FnOnce(Result<EncodedTexts>) + Send>;
 
-/// What an encoder's engine has done, as numbers that only grow, and what it does now.
+/// Counters of an encoder's engine, which only grow, and what it does now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncoderStatistics {
     /// Requests that run now.
@@ -73,7 +73,7 @@ impl EncoderStatistics {
     }
 }
 
-/// What the engine's thread and its users share.
+/// State that the engine's thread and its users share.
 struct EncoderShared {
     /// Requests none of whose texts was computed yet.
     waiting: AtomicUsize,
@@ -139,7 +139,7 @@ impl EncoderEngine {
         Ok(Self { model, shared, max_waiting, jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// What makes tokens of texts, and scores of results.
+    /// Code between texts and tokens, and between results and scores.
     #[must_use]
     pub fn model(&self) -> &Arc<TextEncoder> {
         &self.model
@@ -191,7 +191,7 @@ impl EncoderEngine {
         self.shared.observed.set(observer);
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     #[must_use]
     pub fn statistics(&self) -> EncoderStatistics {
         let mut statistics = self.shared.statistics().clone();
@@ -312,7 +312,7 @@ impl Drop for EncodeJob {
     }
 }
 
-/// What the thread knows.
+/// State of the thread.
 struct EncoderWorker {
     model: Arc<TextEncoder>,
     shared: Arc<EncoderShared>,

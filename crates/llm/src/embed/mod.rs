@@ -165,13 +165,13 @@ impl EncoderModel {
         vector
     }
 
-    /// What a text's logit says.
+    /// Meaning of a text's logit.
     fn told(&self, values: &[f32]) -> f32 {
         let logit = values.first().copied().unwrap_or(f32::NAN);
         if self.settings.sigmoid { 1.0 / (1.0 + (-logit).exp()) } else { logit }
     }
 
-    /// What the graph gives of each text: a row for each token, or of a classifier its logits.
+    /// Output of the graph for each text: a row for each token, or of a classifier its logits.
     ///
     /// # Errors
     /// As for [`Self::embed`].

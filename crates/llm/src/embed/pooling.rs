@@ -32,7 +32,7 @@ const WAYS: &[(&str, &str, TextPooling)] = &[
 ];
 
 impl TextPooling {
-    /// What a `config.json` of a pooling module says.
+    /// Fields of a `config.json` of a pooling module.
     ///
     /// # Errors
     /// A way that is not known, and none at all.

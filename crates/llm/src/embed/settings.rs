@@ -1,4 +1,4 @@
-//! What the files beside an encoder's checkpoint say of it.
+//! Settings of the files beside an encoder's checkpoint.
 
 use std::path::Path;
 

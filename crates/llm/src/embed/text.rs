@@ -85,7 +85,7 @@ impl TextEncoder {
         &self.tokenizer
     }
 
-    /// What computes tokens.
+    /// Model that computes tokens.
     #[must_use]
     pub fn encoder(&self) -> &EncoderModel {
         &self.encoder
@@ -142,7 +142,7 @@ impl TextEncoder {
         Ok(TextTokens { tokens, types })
     }
 
-    /// What the encoder computes so that [`Self::scores`] can tell how well each document answers the
+    /// Tokens that the encoder computes so that [`Self::scores`] can tell how well each document answers the
     /// query. Of texts, or pairs of them, with more than `most` tokens those at the end are left out.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ struct RowCapacity {
 /// Texts that are being written.
 #[derive(Debug, Default)]
 pub(crate) struct WritingRows {
-    /// What each row of the tensors holds.
+    /// Contents of each row of the tensors.
     rows: Vec<Option<WritingRow>>,
     room: RowCapacity,
     /// 0 where a token was read, −∞ elsewhere.

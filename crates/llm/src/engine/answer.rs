@@ -106,7 +106,7 @@ impl OngoingAnswer {
         self.sampler.parameters()
     }
 
-    /// What the next choices need of rows of so many logits.
+    /// Needs of the next choices from rows of so many logits.
     pub(super) fn need(&self, vocabulary: usize) -> LogitNeed {
         if self.is_constrained() { LogitNeed::Logits } else { self.sampler.need(vocabulary) }
     }

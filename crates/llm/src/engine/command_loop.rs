@@ -1,4 +1,4 @@
-//! What the threads of engines have alike: they take what arrives, work, and begin anew behind a panic.
+//! Common parts of the threads of engines: they take what arrives, work, and begin anew behind a panic.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use crate::guarded::panicked;
 use crate::sampling::SamplingParameters;
 use crate::schedule::{ArrivingSequence, SequenceId};
 
-/// What an engine's thread is told.
+/// Messages to an engine's thread.
 pub(super) enum EngineCommand {
     Submit(Box<SubmittedRequest>),
     Cancel(SequenceId),
@@ -33,7 +33,7 @@ impl std::fmt::Debug for EngineCommand {
 /// A request that was checked.
 pub(super) struct SubmittedRequest {
     pub(super) arrival: ArrivingSequence,
-    /// What the door calls it.
+    /// Name that the front end gives it.
     pub(super) name: String,
     pub(super) answer: OngoingAnswer,
     /// For answers behind the first one.
@@ -43,7 +43,7 @@ pub(super) struct SubmittedRequest {
     pub(super) submitted: Instant,
 }
 
-/// What works on requests.
+/// Worker on requests.
 pub(super) trait EngineWork {
     /// Whether there is nothing to do before something arrives.
     fn is_idle(&self) -> bool;

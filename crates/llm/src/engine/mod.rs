@@ -44,7 +44,7 @@ use worker::DecoderWorker;
 /// A preempted sequence with fewer positions is computed anew.
 const MIN_SWAPPED: usize = 32;
 
-/// What an engine may use.
+/// Resources that an engine may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
     /// The most sequences that run together.
@@ -96,7 +96,7 @@ impl EngineOptions {
     }
 }
 
-/// What the engine's thread and its users share.
+/// State that the engine's thread and its users share.
 #[derive(Debug)]
 struct EngineShared {
     /// Requests that wait until their prompt begins to be computed.
@@ -189,7 +189,7 @@ impl GenerationEngine {
         Self::start_with(model, tokenizer, options, proposer)
     }
 
-    /// As [`GenerationEngine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
+    /// Starts like [`GenerationEngine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
     ///
     /// # Errors
     /// As [`GenerationEngine::start`], and where the draft model does not know all tokens.
@@ -363,7 +363,7 @@ impl GenerationEngine {
         }
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
         self.shared.statistics().clone()

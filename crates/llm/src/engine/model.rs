@@ -1,4 +1,4 @@
-//! What computes the steps of an engine.
+//! Models that compute the steps of an engine.
 
 use std::num::NonZeroUsize;
 
@@ -69,7 +69,7 @@ pub struct StepBatch {
     pub most_blocks: usize,
     /// The rows whose logits are asked for.
     pub wanted: Vec<i64>,
-    /// What is needed of these logits, at least.
+    /// Least need of these logits.
     pub need: LogitNeed,
 }
 
@@ -129,7 +129,7 @@ pub struct LogitRows {
 enum LogitValues {
     List(Vec<f32>),
     Tensor(OwnedTensor),
-    /// Of each row so many tokens, the most probable first.
+    /// Most probable tokens of each row, so many, the most probable first.
     Top {
         logits: Vec<f32>,
         tokens: Vec<u32>,
@@ -216,7 +216,7 @@ impl LogitRows {
         self.values().len() / width
     }
 
-    /// What a token is chosen from in a row.
+    /// Values that a token is chosen from in a row.
     pub fn choices(&mut self, row: usize) -> Option<LogitRow<'_>> {
         let values = match &mut self.values {
             LogitValues::Top { logits, tokens, each } => {

@@ -1,4 +1,4 @@
-//! What an engine is asked, and what it answers.
+//! Requests to an engine, and its answers.
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::grammar::GrammarConstraint;
@@ -12,7 +12,7 @@ pub struct GenerationRequest {
     pub prompt: Vec<u32>,
     /// How tokens are chosen, how many answers there are, and when they end.
     pub sampling: SamplingParameters,
-    /// What each answer has to follow.
+    /// Grammar that each answer has to follow.
     pub constraint: Option<GrammarConstraint>,
     /// Lower ones run first.
     pub priority: i32,
@@ -20,11 +20,11 @@ pub struct GenerationRequest {
     pub client: u64,
     /// Requests of different salts share no cache.
     pub salt: u64,
-    /// What the door calls it, for those who watch the engine; may be empty.
+    /// Name that the front end gives it, for those who watch the engine; may be empty.
     pub id: String,
 }
 
-/// What happens to a request, in this order: [`Started`](Self::Started), any number of
+/// Events of a request, in this order: [`Started`](Self::Started), any number of
 /// [`AnswerDelta`](Self::Delta)s, and [`Finished`](Self::Finished); or [`Failed`](Self::Failed) at any time.
 /// Exactly one of the last two comes, and nothing behind it.
 #[derive(Debug)]
@@ -55,18 +55,18 @@ pub struct AnswerDelta {
     pub text: String,
     /// The new tokens, an end token included, which leaves no text.
     pub tokens: Vec<u32>,
-    /// Of each new token, where `logprobs` is set.
+    /// Log-probability of each new token, where `logprobs` is set.
     pub logprobs: Vec<TokenLogprobs>,
     /// Why the answer ends with this piece.
     pub finish: Option<FinishReason>,
 }
 
-/// What a request took.
+/// Costs of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Those of them that were found in the cache.
+    /// Number of prompt tokens that were found in the cache.
     pub cached_tokens: usize,
     /// Tokens of all answers.
     pub completion_tokens: usize,

@@ -94,7 +94,7 @@ impl GenerationEngine {
 /// A request. Its answers are rows whose numbers follow its own.
 struct Seq2SeqRequest {
     id: SequenceId,
-    /// What the door calls it.
+    /// Name that the front end gives it.
     name: String,
     priority: i32,
     reply: EventReceiver,
@@ -129,7 +129,7 @@ struct Seq2SeqAnswer {
     told: Option<Instant>,
 }
 
-/// What the thread knows.
+/// State of the thread.
 struct Seq2SeqWorker {
     model: EncoderDecoder,
     tokenizer: Arc<Tokenizer>,

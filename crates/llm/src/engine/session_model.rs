@@ -25,7 +25,7 @@ const LOGITS: usize = 0;
 /// The most rows of a step whose logits are all asked for.
 const ROWS: usize = 256;
 
-/// What a run gives in place of logits: which of [`CHOICES`] these are.
+/// Kinds of outputs of a run in place of logits: which of [`CHOICES`] these are.
 const BEST: [usize; 2] = [0, 1];
 const TOP: [usize; 2] = [2, 3];
 
@@ -148,7 +148,7 @@ impl SessionModel {
         Ok(rows)
     }
 
-    /// What could be computed in several ways in such a step. What it would write to the caches is not kept.
+    /// Choices that could be computed in several ways in such a step. What it would write to the caches is not kept.
     ///
     /// # Errors
     /// As [`StepModel::step`].
@@ -220,7 +220,7 @@ impl SessionModel {
         Ok(())
     }
 
-    /// What a step is given in front of the caches.
+    /// Inputs of a step in front of the caches.
     fn rows_of(batch: &StepBatch) -> Result<Vec<Tensor>> {
         let list = |values: &Vec<i64>| Tensor::vector(values.clone());
         let shape = [batch.sequences(), batch.most_blocks];

@@ -18,7 +18,7 @@ use super::model::{StepBatch, StepModel};
 /// Where guesses come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeculationMethod {
-    /// What followed the last tokens where these occurred before, in the prompt or the answer.
+    /// Tokens that followed the last tokens where these occurred before, in the prompt or the answer.
     PromptLookup {
         /// The most tokens of a guess.
         max_tokens: usize,
@@ -26,7 +26,7 @@ pub enum SpeculationMethod {
         /// this is 1.
         ngram: usize,
     },
-    /// What a smaller model of the same tokens generates ([`super::Engine::start_with_draft`]).
+    /// Tokens that a smaller model with the same vocabulary generates ([`super::GenerationEngine::start_with_draft`]).
     Draft {
         /// The most tokens of a guess.
         max_tokens: usize,
@@ -61,7 +61,7 @@ impl SpeculationMethod {
 /// A sequence for which tokens are guessed, and the most of them.
 pub(super) type SpeculationRequest = (SequenceId, usize);
 
-/// Who guesses.
+/// Source of guesses.
 #[derive(Debug)]
 pub(super) enum TokenProposer {
     Lookup { ngram: usize },
@@ -90,7 +90,7 @@ impl TokenProposer {
     }
 }
 
-/// What followed the longest end of `tokens`, of at most `ngram`, that occurred before: the last time
+/// Tokens that followed the longest end of `tokens`, of at most `ngram`, that occurred before: the last time
 /// that it did. A guess that reaches the end of the tokens goes on with itself.
 fn look_up(tokens: &[u32], ngram: usize, most: usize) -> Vec<u32> {
     let least = ngram.min(2);
@@ -191,7 +191,7 @@ impl DraftModel {
         Ok(found)
     }
 
-    /// What a sequence needs before it can be guessed. `None` where there is no room for it.
+    /// Blocks that a sequence needs before it can be guessed. `None` where there is no room for it.
     fn begin(
         &mut self,
         scheduler: &SequenceScheduler,

@@ -1,4 +1,4 @@
-//! What an engine has done, as numbers that only grow, and what it does now.
+//! Counters of an engine, which only grow, and what it does now.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -98,7 +98,7 @@ pub struct EngineStatistics {
     pub running: usize,
     /// Requests and preempted sequences that wait now.
     pub waiting: usize,
-    /// Those of them whose blocks are kept outside the caches.
+    /// Number of them whose blocks are kept outside the caches.
     pub swapped: usize,
     /// Blocks that there are.
     pub blocks: usize,
@@ -122,7 +122,7 @@ pub struct EngineStatistics {
     pub swapped_in: u64,
     /// Tokens of prompts that were looked up in the cache.
     pub prefix_queries: u64,
-    /// Those that were found.
+    /// Number of them that were found.
     pub prefix_hits: u64,
     /// Tokens of prompts that were computed or found.
     pub prompt_tokens: u64,
@@ -140,7 +140,7 @@ pub struct EngineStatistics {
     pub drafts: u64,
     /// Tokens of these.
     pub draft_tokens: u64,
-    /// Those that were the model's own.
+    /// Number of them that were the model's own.
     pub accepted_tokens: u64,
     /// From submission until the first token.
     pub time_to_first_token: EngineHistogram,

@@ -1,4 +1,4 @@
-//! What keys and values are stored as.
+//! Element type of stored keys and values.
 
 use std::str::FromStr;
 

@@ -26,11 +26,11 @@ use crate::weights::{FolderWeights, GgmlQuantization, RoundedCheckpoint};
 /// How a checkpoint is loaded.
 #[derive(Clone)]
 pub struct CheckpointOptions {
-    /// Who computes, preferred ones first.
+    /// Providers that compute, preferred ones first.
     pub providers: Vec<Arc<dyn ExecutionProvider>>,
     /// How.
     pub session: SessionOptions,
-    /// What the engine may use.
+    /// Resources that the engine may use.
     pub engine: EngineOptions,
     /// Positions of a block of the cache.
     pub block_size: usize,
@@ -42,14 +42,14 @@ pub struct CheckpointOptions {
     pub tokenizer: Option<PathBuf>,
     /// How matrices of floats are rounded while they are loaded.
     pub quantization: Option<GgmlQuantization>,
-    /// What keys and values are stored as.
+    /// Element type of stored keys and values.
     pub cache_type: CacheType,
     /// The most memory outside the cache for the blocks of preempted sequences; without it these are
     /// computed anew.
     pub swap_bytes: usize,
     /// A smaller checkpoint of the same tokens that guesses, and the most tokens of a guess.
     pub draft: Option<(PathBuf, usize)>,
-    /// What runs the packages of a folder of chunks; without one sessions do.
+    /// Runner of the packages of a folder of chunks; without one sessions do.
     pub chunk_engine: Option<Arc<dyn ChunkEngine>>,
 }
 
@@ -170,7 +170,7 @@ impl FoundCheckpoint {
         arch::architecture(&self.config)?.shape(&self.config)
     }
 
-    /// What computes its steps.
+    /// Model that computes its steps.
     pub(super) fn step_model(
         &self,
         path: &Path,
@@ -180,7 +180,7 @@ impl FoundCheckpoint {
     }
 }
 
-/// What computes the steps of a checkpoint.
+/// Model that computes the steps of a checkpoint.
 fn step_model(
     config: &JsonConfig,
     weights: &dyn CheckpointWeights,
@@ -328,7 +328,7 @@ fn tool_format(folder: &Path) -> Result<ToolFormat> {
     Ok(ToolFormat::of_template(&source).unwrap_or(ToolFormat::Hermes))
 }
 
-/// What `generation_config.json` says of sampling, as vLLM reads it.
+/// Sampling defaults of `generation_config.json`, as vLLM reads it.
 fn defaults(folder: &Path) -> Result<SamplingParameters> {
     let plain = SamplingParameters { max_tokens: None, ..SamplingParameters::default() };
     let path = folder.join("generation_config.json");

@@ -28,9 +28,9 @@ pub struct LanguageModel {
     defaults: SamplingParameters,
     engine: GenerationEngine,
     weight_bytes: usize,
-    /// Of keys and values of a position.
+    /// Bytes of keys and values of a position.
     position_bytes: usize,
-    /// Of a draft model's weights and cache.
+    /// Bytes of a draft model's weights and cache.
     draft_bytes: usize,
     grammars: OnceLock<Result<GrammarCompiler>>,
 }
@@ -74,7 +74,7 @@ impl LanguageModel {
         self.tool_format.clone()
     }
 
-    /// What makes constraints of grammars. It is made when it is first asked for, which takes a
+    /// Maker of constraints of grammars. It is made when it is first asked for, which takes a
     /// while.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub struct PerplexityModel {
     weight_bytes: usize,
 }
 
-/// What a text came to.
+/// Perplexity of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerplexityScore {
     /// The exponential of the mean negative logarithm of the tokens' probabilities.

@@ -152,7 +152,7 @@ impl TokenSampler {
         index.and_then(|index| u32::try_from(index).ok()).ok_or_else(impossible)
     }
 
-    /// What the next choice needs of a row of so many logits; no choice after it needs more, unless the parameters
+    /// Need of the next choice from a row of so many logits; no choice after it needs more, unless the parameters
     /// say [`LogitNeed::Logits`]. Penalties, biases and log-probabilities concern tokens wherever they stand, and
     /// without `top_k` the share of a token depends on all others.
     #[must_use]
@@ -195,7 +195,7 @@ impl TokenSampler {
         index.and_then(|index| u32::try_from(index).ok()).ok_or_else(impossible)
     }
 
-    /// As [`Self::sample`], with the log-probabilities of the row as it came, where `logprobs` is set.
+    /// Chooses like [`Self::sample`], with the log-probabilities of the row as it came, where `logprobs` is set.
     ///
     /// # Errors
     /// As for [`Self::sample`].
@@ -227,7 +227,7 @@ impl TokenSampler {
             || self.observed < self.parameters.min_tokens
     }
 
-    /// What changes logits one by one: penalties, biases, and ends that come too early.
+    /// Changes of single logits: penalties, biases, and ends that come too early.
     fn process(&self, logits: &mut [f32]) {
         let p = &self.parameters;
         for &token in &self.occurring {

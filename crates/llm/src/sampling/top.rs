@@ -3,7 +3,7 @@
 /// How many of the most probable tokens a [`TopTokens`] has where the vocabulary has as many.
 pub const TOP: usize = 64;
 
-/// What a choice needs of a row of logits. Later ones serve for earlier ones too.
+/// Need of a choice from a row of logits. Later ones serve for earlier ones too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogitNeed {
     /// The most probable token.
@@ -48,7 +48,7 @@ impl<'a> TopTokens<'a> {
     }
 }
 
-/// What a token is chosen from.
+/// Values that a token is chosen from.
 #[derive(Debug)]
 pub enum LogitRow<'a> {
     /// All logits, which sampling writes over.

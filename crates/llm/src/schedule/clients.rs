@@ -1,4 +1,4 @@
-//! Who waits, and whose turn it is.
+//! Queue of clients, and whose turn it is.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,13 +7,13 @@ use super::SequenceId;
 /// Clients of which nothing waits or runs are forgotten when there are more of them than this.
 const MAX_IDLE: usize = 1024;
 
-/// What orders sequences of one client, and all sequences when one must go: the lowest first.
+/// Key that orders sequences of one client, and all sequences when one must go: the lowest first.
 pub(super) type SequenceRank = (i32, SequenceId);
 
-/// What a client has got and wants.
+/// Service that a client has got, and its wishes.
 #[derive(Debug, Default)]
 struct ServedClient {
-    /// What was done for it, in tokens of prompts.
+    /// Service done for it, in tokens of prompts.
     service: u64,
     waiting: BTreeSet<SequenceRank>,
     running: usize,

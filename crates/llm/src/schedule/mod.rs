@@ -29,7 +29,7 @@ const MAX_WANTED: usize = 64;
 /// The service of a generated token, as that of one token of a prompt is 1.
 const GENERATED_SERVICE: u64 = 2;
 
-/// What a step may have.
+/// Limits of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepLimits {
     /// The most sequences that run together.
@@ -38,7 +38,7 @@ pub struct StepLimits {
     pub max_batched_tokens: usize,
     /// Whether sequences share the blocks of what they begin with.
     pub prefix_caching: bool,
-    /// What is kept of preempted sequences.
+    /// Store of preempted sequences.
     pub swap: SwapLimits,
 }
 
@@ -81,7 +81,7 @@ pub struct AdmittedSequence {
     pub cached: usize,
 }
 
-/// What a step computes.
+/// Rows that a step computes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
     /// The rows, sequence by sequence.
@@ -102,7 +102,7 @@ impl StepPlan {
     }
 }
 
-/// What became of a second sequence with the same past.
+/// Outcome for a second sequence with the same past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForkOutcome {
     /// It runs, once this copy is made.
@@ -118,7 +118,7 @@ struct ScheduledSequence {
     /// Tokens that may follow, to be computed with the last one.
     drafts: Vec<u32>,
     table: BlockTable,
-    /// What is kept of it while it waits.
+    /// Data that is kept of it while it waits.
     kept: SwappedSequence,
     running: bool,
     client: u64,
@@ -456,7 +456,7 @@ impl SequenceScheduler {
         self.sequences.get(&id).map_or(&[], |sequence| &sequence.drafts)
     }
 
-    /// What a sequence shares blocks under.
+    /// Key under which a sequence shares blocks.
     #[must_use]
     pub fn salt(&self, id: SequenceId) -> u64 {
         self.sequences.get(&id).map_or(0, |sequence| sequence.salt)

@@ -7,7 +7,7 @@ use crate::cache::{BlockId, BlockSwap};
 /// The number of a place for one block.
 pub(super) type SwapSlotId = usize;
 
-/// What may be kept outside the caches.
+/// Data that may be kept outside the caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwapLimits {
     /// Blocks that there is room for.
@@ -17,7 +17,7 @@ pub struct SwapLimits {
     pub least_positions: usize,
 }
 
-/// What a sequence has outside the caches.
+/// Data of a sequence outside the caches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SwappedSequence {
     /// A place for each of its first blocks.

@@ -21,7 +21,7 @@ fn swapping(
     SequenceScheduler::new(limits, BlockCache::new(blocks, NonZeroUsize::new(size).unwrap()))
 }
 
-/// What comes at some step.
+/// Arrivals at some step.
 #[derive(Clone, Debug)]
 struct Visit {
     step: usize,
@@ -73,7 +73,7 @@ struct Driver {
     scheduler: SequenceScheduler,
     size: usize,
     places: Vec<Place>,
-    /// What lies outside the caches.
+    /// Data outside the caches.
     store: Vec<Place>,
     guests: BTreeMap<SequenceId, Guest>,
     visits: Vec<Visit>,

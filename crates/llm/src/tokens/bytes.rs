@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::MAX_VOCABULARY;
 use crate::error::{LlmError, LlmErrorKind, Result};
 
-/// What becomes of the space before the first word.
+/// Treatment of the space before the first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstSpace {
     /// It stays.

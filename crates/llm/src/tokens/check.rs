@@ -59,7 +59,7 @@ pub(super) fn check(root: &mut Value) -> Result<()> {
     keep_added_ids(model, &added)
 }
 
-/// What has been seen of one pipeline.
+/// Parts that have been seen of one pipeline.
 struct PipelineParts {
     count: usize,
     growth: u64,

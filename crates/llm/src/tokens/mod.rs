@@ -33,7 +33,7 @@ pub const MAX_VOCABULARY: u32 = 1 << 22;
 /// Whether encoding adds the tokens that the model wants around a text, such as BOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecialTokens {
-    /// As the tokenizer's post-processor says.
+    /// Tokens as the tokenizer's post-processor says.
     Add,
     /// The text's own tokens only.
     Omit,

@@ -20,9 +20,9 @@ pub struct SpecialIds {
     pub bos: Option<u32>,
     /// The tokens that end an answer; the first one is the vocabulary's own end token.
     pub eos: Vec<u32>,
-    /// What fills up rows of a batch.
+    /// Token that fills up rows of a batch.
     pub pad: Option<u32>,
-    /// What stands for anything unknown.
+    /// Token that stands for anything unknown.
     pub unk: Option<u32>,
 }
 

@@ -19,7 +19,7 @@ fn wrong<T>(place: impl Into<String>, message: impl Into<String>) -> Result<T> {
 pub struct ToolDefinition {
     /// Its name: letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// What it does.
+    /// Description of its purpose.
     pub description: Option<String>,
     /// The JSON schema of its arguments.
     pub parameters: Value,
@@ -134,7 +134,7 @@ impl ToolChoice {
         }
     }
 
-    /// What an answer has to follow so that it makes the choice: a list of calls, or the arguments
+    /// Grammar that makes an answer follow the choice: a list of calls, or the arguments
     /// of the named tool. [`super::ToolFormat::List`] and [`super::ToolFormat::Arguments`] read them.
     pub fn grammar(&self, tools: &[ToolDefinition]) -> Option<Grammar> {
         match self {

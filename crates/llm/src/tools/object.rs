@@ -1,7 +1,7 @@
 //! A call as a JSON object, read character by character: the name when it is complete, the
 //! arguments as they come.
 
-/// What a character brings.
+/// Effect of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CharacterStep {
     /// Nothing to tell yet.
@@ -40,7 +40,7 @@ struct ValueScanner {
 /// The deepest nesting of arguments.
 const MAX_DEPTH: usize = 128;
 
-/// What a character is to a value.
+/// Role of a character in a value.
 enum ValuePart {
     Inside,
     Last,

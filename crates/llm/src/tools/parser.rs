@@ -44,7 +44,7 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// What a piece of text adds to an answer.
+/// Addition of a piece of text to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolDelta {
     /// Text that belongs to no call.

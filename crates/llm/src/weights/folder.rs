@@ -22,7 +22,7 @@ pub struct FolderWeights {
     codes: Option<MlxQuantization>,
 }
 
-/// What other programs call numbers of few bits, in a form of their own.
+/// Names that other programs give to low-bit numbers in a form of their own.
 const METHOD: &str = "quant_method";
 
 impl FolderWeights {

@@ -23,9 +23,9 @@ pub struct GgmlQuantization {
     bits: u32,
     block: usize,
     way: RoundingMethod,
-    /// What is taken for rows that are no whole superblocks.
+    /// Type of rows that are no whole superblocks.
     instead: &'static str,
-    /// What is taken for the matrix of logits, whose errors are seen the most.
+    /// Type of the matrix of logits, whose errors are seen the most.
     last: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What a backend may ask of the server that its models run in.
+//! Services that a backend may ask of the server.
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -25,7 +25,7 @@ use crate::config::{MetalConfig, ModelConfig};
 use crate::error::ServingError;
 pub use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext, ModelAnswer};
 
-/// What a backend is given to load one version of a model.
+/// Arguments of a backend that loads one version of a model.
 #[derive(Clone, Debug)]
 pub struct ModelFiles {
     /// Model.
@@ -40,7 +40,7 @@ pub struct ModelFiles {
     pub config: Arc<ModelConfig>,
     /// The server's settings for this backend.
     pub settings: BTreeMap<String, String>,
-    /// What is asked of the units of the machine.
+    /// Requests to the devices of the machine.
     pub metal: Arc<MetalConfig>,
     /// Whether the configuration may be completed from the model.
     pub auto_complete: bool,
@@ -179,7 +179,7 @@ pub type OperationCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub struct BackgroundTuner(Arc<dyn Fn(Duration) -> bool + Send + Sync>);
 
 impl BackgroundTuner {
-    /// What does it, for so long at most, and says whether there was something to find out.
+    /// Function that tunes for at most so long, and says whether there was something to find out.
     pub fn new(find_out: impl Fn(Duration) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(find_out))
     }
@@ -234,12 +234,12 @@ pub trait BackendModel: Send + Sync {
         None
     }
 
-    /// What counts its arithmetic; `None` where nobody does.
+    /// Counter of its arithmetic; `None` where nothing counts.
     fn operations(&self) -> Option<OperationCounter> {
         None
     }
 
-    /// What finds out which units its runs had best go to; `None` where there is no choice. Asked for when all
+    /// Tuner that finds the best devices of its runs; `None` where there is no choice. Asked for when all
     /// instances are made.
     fn background_tuner(&self) -> Option<BackgroundTuner> {
         None
@@ -276,7 +276,7 @@ pub trait ModelInstance: Send {
         false
     }
 
-    /// As [`execute`](Self::execute), for a batch and those behind it: `next` gives the one whose turn is after all
+    /// Executes like [`execute`](Self::execute) a batch and those behind it: `next` gives the one whose turn is after all
     /// that were taken, if it waits already. Batches are executed one at a time and in their order; the instance says
     /// [when each starts](Payload::mark_started).
     fn execute_in_turn(
@@ -298,7 +298,7 @@ pub trait ModelInstance: Send {
         false
     }
 
-    /// Who is told that the model is being unloaded, also while this instance executes; `None` where an execution waits
+    /// Signal for the model's unload, also while this instance executes; `None` where an execution waits
     /// for nothing that may not come.
     fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
         None

@@ -72,7 +72,7 @@ pub fn normalise(config: &mut ModelConfig) {
     }
 }
 
-/// What instance groups get that say nothing.
+/// Defaults of instance groups that set nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceDefaults {
     /// GPUs that instances may use.

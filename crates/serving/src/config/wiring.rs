@@ -1,4 +1,4 @@
-//! What an ensemble's configuration says by itself of its data flow, without the models.
+//! Checks of an ensemble's data flow by its configuration alone, without the models.
 
 use std::collections::{BTreeMap, BTreeSet};
 

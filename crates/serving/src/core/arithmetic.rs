@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::backend::OperationCounter;
 use crate::statistics::ArithmeticSnapshot;
 
-/// What was seen at one time.
+/// Sample at one time.
 #[derive(Clone, Copy, Debug)]
 struct SeenArithmetic {
     operations: u64,
@@ -16,7 +16,7 @@ struct SeenArithmetic {
 /// The arithmetic of a version since it serves.
 pub(super) struct VersionArithmetic {
     counter: OperationCounter,
-    /// What warming up took.
+    /// Time that warming up took.
     before: u64,
     last: Mutex<SeenArithmetic>,
 }
@@ -28,13 +28,13 @@ impl fmt::Debug for VersionArithmetic {
 }
 
 impl VersionArithmetic {
-    /// Of a version whose executions have taken this time so far: counters may be older than it.
+    /// Arithmetic of a version whose executions have taken this time so far: counters may be older than it.
     pub(super) fn new(counter: OperationCounter, compute_ns: u64) -> Self {
         let before = counter();
         Self { counter, before, last: Mutex::new(SeenArithmetic { operations: 0, compute_ns }) }
     }
 
-    /// What it is now, when executions have taken this time.
+    /// Current value, when executions have taken this time.
     pub(super) fn read(&self, compute_ns: u64) -> ArithmeticSnapshot {
         let operations = (self.counter)().saturating_sub(self.before);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -64,7 +64,7 @@ impl Core {
         settings
     }
 
-    /// What a backend is given to load a version.
+    /// Arguments of a backend that loads a version.
     fn files(
         &self,
         polled: &PolledModel,
@@ -195,7 +195,7 @@ impl Core {
         Ok(seats)
     }
 
-    /// What makes spare instances of a model that may call others.
+    /// Maker of spare instances of a model that may call others.
     fn spares(
         &self,
         model: Box<dyn BackendModel>,
@@ -218,7 +218,7 @@ impl Core {
         self.cache.clone().filter(|_| wanted && !decoupled)
     }
 
-    /// As [`build_version`](Self::build_version) for an ensemble, whose models serve already.
+    /// Builds like [`build_version`](Self::build_version) an ensemble, whose models serve already.
     fn build_ensemble(
         &self,
         polled: &PolledModel,
@@ -337,7 +337,7 @@ fn placements(
     placements
 }
 
-/// What `metal_config` says to the core: a backend whose requests it does not put together takes `batch_size` itself.
+/// Settings of `metal_config` for the core: a backend whose requests it does not put together takes `batch_size` itself.
 fn core_fields(backend: &dyn ModelBackend, files: &ModelFiles) -> MetalConfig {
     match backend.has_batches() {
         true => MetalConfig::clone(&files.metal),

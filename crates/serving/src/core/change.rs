@@ -1,4 +1,4 @@
-//! What of a model has changed since it was loaded.
+//! Changes of a model since it was loaded.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the core tells about itself and its models.
+//! Descriptions of the core and its models.
 
 use galatea_tensor::DataType;
 
@@ -107,6 +107,6 @@ pub struct LoadFailure {
     pub model: String,
     /// Version, if the failure is one version's.
     pub version: Option<String>,
-    /// What went wrong.
+    /// Error, where something went wrong.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! What holds between an ensemble and the models that it is composed of.
+//! Relations between an ensemble and the models that it is composed of.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -33,7 +33,7 @@ pub(super) struct ModelSource {
     pub(super) given_files: Option<Arc<GivenFolder>>,
 }
 
-/// What the versions of a model were made from.
+/// Inputs that the versions of a model were made from.
 #[derive(Debug)]
 pub(super) struct LoadRecord {
     pub(super) source: ModelSource,

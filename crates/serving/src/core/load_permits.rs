@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::repository::ModelId;
 
-/// Who is at work on which model.
+/// Permits to work on models.
 #[derive(Debug, Default)]
 pub(super) struct LoadPermits {
     busy: Mutex<HashMap<ModelId, Arc<Condvar>>>,

@@ -24,7 +24,7 @@ use crate::statistics::{GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
 use crate::validate::RequestChecker;
 
-/// What runs the requests of a version.
+/// Executor of a version's requests.
 #[derive(Debug)]
 pub(super) enum VersionExecutor {
     /// Its own instances.
@@ -50,11 +50,11 @@ pub(super) struct LoadedVersion {
     pub(super) cache: Option<Arc<ResponseCache>>,
     /// The policy that chose this version, where that has changed since it was loaded.
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
-    /// What it computes, where that is counted.
+    /// Arithmetic that it computes, where that is counted.
     pub(super) arithmetic: Option<VersionArithmetic>,
-    /// What finds out which units its runs had best go to.
+    /// Tuner that finds the best devices of its runs.
     pub(super) tending: Option<BackgroundTuner>,
-    /// What front ends ask that speak of prompts and tokens.
+    /// Checkpoint behind it, for front ends that speak of prompts and tokens.
     pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
 }
 

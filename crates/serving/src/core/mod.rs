@@ -54,7 +54,7 @@ const DRAIN_STEP: Duration = Duration::from_millis(2);
 pub struct Core {
     options: CoreOptions,
     backends: Vec<Arc<dyn ModelBackend>>,
-    /// What models are given that call others.
+    /// Host of models that call others.
     this: Weak<Core>,
     calls: Arc<CallGraph>,
     custom_metrics: Arc<CustomMetrics>,
@@ -325,7 +325,7 @@ impl Core {
         self.custom_metrics.snapshot()
     }
 
-    /// What the response cache holds and has done, where there is one.
+    /// Contents and counters of the response cache, where there is one.
     #[must_use]
     pub fn cache_use(&self) -> Option<CacheUse> {
         self.cache.as_ref().map(|cache| cache.usage())

@@ -28,7 +28,7 @@ pub(super) enum VersionEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoadEpoch(u64);
 
-/// Who wanted a model.
+/// Origin of the wish for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WantedBy {
     /// The operator or a client, by name.
@@ -56,7 +56,7 @@ struct ModelEntry {
     attempted: bool,
     /// Whether its bare name may mean it: it was read and not unloaded since.
     named: bool,
-    /// What the versions were made from.
+    /// Inputs that the versions were made from.
     record: Option<Arc<LoadRecord>>,
     epoch: u64,
     by_name: bool,
@@ -317,7 +317,7 @@ impl ModelTable {
         entry.find(&|| ModelId { namespace: namespace.to_owned(), name: name.to_owned() }, version)
     }
 
-    /// As [`find`](Self::find) for a model in its namespace.
+    /// Finds like [`find`](Self::find) a model in its namespace.
     ///
     /// # Errors
     /// When the model is unknown or the version is not ready.

@@ -53,7 +53,7 @@ pub struct CoreOptions {
     pub model_config_name: Option<String>,
     /// Settings by backend name; those under the empty name are for all.
     pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
-    /// What is asked of the units of the machine for all models; a model's own fields win.
+    /// Requests to the devices of the machine for all models; a model's own fields win.
     pub metal_config: MetalConfig,
     /// Number of GPUs that instances may be placed on.
     pub gpus: u32,
@@ -99,7 +99,7 @@ impl Default for CoreOptions {
     }
 }
 
-/// What a client gives in the place of a model's files on disk.
+/// Files and configuration of a client, in the place of a model's files on disk.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOverrides {
     /// The configuration as JSON.
@@ -108,13 +108,13 @@ pub struct LoadOverrides {
     pub files: Vec<(String, Bytes)>,
 }
 
-/// What happens at an unload to the models that an ensemble is composed of.
+/// Fate of an ensemble's models when it is unloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnloadDependents {
     /// They stay.
     #[default]
     Keep,
-    /// Those that nobody else needs go too.
+    /// Models that nobody else needs go too.
     Unload,
 }
 

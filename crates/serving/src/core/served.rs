@@ -19,7 +19,7 @@ use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, ResponseKin
 pub struct ServedCheckpoint {
     /// Its name, with the namespace before it where repositories are namespaces.
     pub name: String,
-    /// What it is.
+    /// Checkpoint that it is.
     pub checkpoint: CheckpointHandle,
     context: Arc<ExecutionContext>,
     in_use: Arc<InUse>,
@@ -62,7 +62,7 @@ impl ServedCheckpoint {
 pub struct ListedCheckpoint {
     /// Its name, with the namespace before it where repositories are namespaces.
     pub name: String,
-    /// What it is.
+    /// Checkpoint that it is.
     pub traits: CheckpointTraits,
     /// It, where it is in memory. It may leave that at any time.
     pub loaded: Option<CheckpointHandle>,
@@ -185,7 +185,7 @@ impl Core {
         found.into_values().collect()
     }
 
-    /// What is known of the checkpoint that a model is; nothing where it is none that serves.
+    /// Facts about the checkpoint that a model is; nothing where it is none that serves.
     #[must_use]
     pub fn listed_checkpoint(&self, name: &str) -> Option<ListedCheckpoint> {
         ListedCheckpoint::of(&*self.find(name, "").ok()?)

@@ -32,7 +32,7 @@ struct SparesState {
     free: Vec<Box<dyn ModelInstance>>,
     made: usize,
     levels: BTreeMap<usize, SpareDepth>,
-    /// Those of the instances that are told of the version's end, and whether they were.
+    /// Instances that are told of the version's end, and whether they were.
     leaving: Vec<Arc<dyn ShutdownSignal>>,
     draining: bool,
 }

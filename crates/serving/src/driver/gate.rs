@@ -10,7 +10,7 @@ use crate::rate_limiter::{InstanceId, RateLimiter, ResourceDevice, ResourceLimit
 #[derive(Debug)]
 struct LimiterState {
     limiter: RateLimiter,
-    /// Who may run and has not begun.
+    /// Instances that may run and have not begun.
     granted: HashSet<InstanceId>,
 }
 

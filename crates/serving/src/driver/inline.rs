@@ -21,7 +21,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What is known of the time that a model version's executions take.
+/// Estimate of the time that a model version's executions take.
 #[derive(Debug, Default)]
 pub(super) struct InlineEligibility {
     /// Short executions since the last long one.

@@ -29,7 +29,7 @@ use crate::statistics::FailureReason;
 /// The next batch comes before an execution has ended only where those take less: the pause between two of them is
 /// some 0.1 ms.
 const SHORT: Duration = Duration::from_micros(500);
-/// So many come one after another, then there is a pause.
+/// Number that come one after another before there is a pause.
 const MAX_EARLY: u32 = 64;
 
 /// How a lane ends.
@@ -74,7 +74,7 @@ pub(super) struct ModelLane {
     state: Mutex<LaneState>,
     /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
     instances: Vec<Mutex<Box<dyn ModelInstance>>>,
-    /// Those of the instances that are told of the lane's end.
+    /// Instances that are told of the lane's end.
     leaving: Vec<Arc<dyn ShutdownSignal>>,
     /// One for each instance, where resources limit executions.
     gates: Vec<InstanceGate>,
@@ -92,7 +92,7 @@ pub(super) struct ModelLane {
     ended: Condvar,
 }
 
-/// What is done when the lock is free again: the receivers of answers may bring new events.
+/// Work for when the lock is free again: the receivers of answers may bring new events.
 #[derive(Default)]
 struct LaneEffects {
     answers: Vec<(ActiveRequest, FailureReason, ServingError)>,
@@ -110,7 +110,7 @@ impl LaneEffects {
     }
 }
 
-/// What the policy decided for an instance that may run.
+/// Decision of the policy for an instance that may run.
 #[allow(
     clippy::large_enum_variant,
     reason = "it lives for a moment; boxing it would allocate for each batch"
@@ -485,7 +485,7 @@ impl ModelLane {
         }
     }
 
-    /// As [`next`](Self::next), where resources limit executions: the instance asks for them when there is work, and
+    /// Takes the [`next`](Self::next) batch where resources limit executions: the instance asks for them when there is work, and
     /// the policy decides on its batch once it has them.
     fn next_through(&self, instance: usize, gate: &InstanceGate) -> Option<BatchPayload> {
         let mut state = self.state();
@@ -655,7 +655,7 @@ impl ModelLane {
         }
     }
 
-    /// What a request carries for its sequence: its step, and the state of its slot.
+    /// Sequence data of a request: its step, and the state of its slot.
     fn sequence(
         &self,
         state: &mut LaneState,

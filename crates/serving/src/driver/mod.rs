@@ -59,7 +59,7 @@ impl From<ServingError> for RefusedRequest {
 pub struct InstanceSeat {
     /// Name of its thread.
     pub name: String,
-    /// What executes.
+    /// Model that executes.
     pub instance: Box<dyn ModelInstance>,
     /// Resources that it needs, where the server limits executions.
     pub limits: Option<ModelRateLimiter>,

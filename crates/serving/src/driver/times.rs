@@ -1,4 +1,4 @@
-//! What executions of a model version take, and when a request is predicted to be done.
+//! Times of a model version's executions, and predictions of when a request is done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const NEWS: u64 = 8;
 const GOOD_NEWS: u64 = 2;
 /// An execution is taken to last longer by one part of so many when it is decided how long it may be put off.
 const DOUBT: u64 = 4;
-/// What was measured so long ago says nothing of a version that has nothing to do.
+/// Age from which measurements say nothing of a version that has nothing to do.
 const STALE: Nanos = 1_000_000_000;
 
 /// Times of executions by the size of the batch, on the average of the last ones.

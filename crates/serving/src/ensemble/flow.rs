@@ -13,7 +13,7 @@ use super::graph::{FlowGraph, IterationLabel};
 /// An execution of one step in one iteration.
 pub type RunId = u64;
 
-/// What the machine wants done, in this order.
+/// Wishes of the machine, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowEffect<T, E> {
     /// Run a step; its answers come back by [`EnsembleFlow::answer`] and [`EnsembleFlow::fail`].

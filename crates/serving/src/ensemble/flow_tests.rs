@@ -55,7 +55,7 @@ fn case(random: &mut Random, decoupled: usize) -> Case {
     Case { graph: Arc::new(graph), inputs, wanted }
 }
 
-/// What a step computes: anything in which all that matters can be told apart.
+/// Result of a step in tests: anything in which all that matters can be told apart.
 fn value(step: usize, answer: usize, tensor: usize, inputs: &[String]) -> String {
     format!("{tensor}={step}.{answer}({})", inputs.join(","))
 }

@@ -17,7 +17,7 @@ pub struct GatePlace {
     number: u64,
 }
 
-/// What becomes of an execution that is to run.
+/// Outcome for an execution that is to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GateEntry<W> {
     /// It may run now.

@@ -25,7 +25,7 @@ pub(super) struct EnsembleStep {
     pub(super) model: ModelId,
     pub(super) version: i64,
     pub(super) batching: bool,
-    /// As in the graph's step.
+    /// Same field as in the graph's step.
     pub(super) inputs: Vec<PlanInput>,
     /// Names in the model with tensors of the ensemble.
     pub(super) outputs: Vec<(String, usize)>,
@@ -36,9 +36,9 @@ pub(super) struct EnsembleStep {
 pub(super) struct PlanEnd {
     pub(super) name: String,
     pub(super) tensor: usize,
-    /// What clients see, without the batch dimension.
+    /// Shape that clients see, without the batch dimension.
     pub(super) dims: Vec<i64>,
-    /// What the steps see.
+    /// Shape that the steps see.
     pub(super) inner: Vec<i64>,
 }
 
@@ -67,7 +67,7 @@ pub struct EnsemblePlan {
     models: Vec<Arc<ModelConfig>>,
 }
 
-/// What is known of a tensor of the ensemble, and from which model.
+/// Facts about a tensor of the ensemble, and from which model.
 #[derive(Clone, Debug)]
 struct EnsembleTensor {
     model: String,

@@ -67,7 +67,7 @@ struct StepLaunch {
     inputs: Vec<(usize, ShapedValue)>,
 }
 
-/// What a client gets at once.
+/// Part of an answer that a client gets at once.
 struct EarlyResponse {
     outputs: Vec<OutputTensor>,
     parameters: Vec<(String, ParameterValue)>,
@@ -94,7 +94,7 @@ struct EnsembleState {
 /// A request on its way.
 struct EnsembleRequest {
     ensemble: Arc<ServedEnsemble>,
-    /// What the requests of steps have in common: all but inputs and names.
+    /// Common data of the requests of steps: all but inputs and names.
     template: InferenceRequest,
     stages: Arc<StageTimes>,
     state: Mutex<EnsembleState>,

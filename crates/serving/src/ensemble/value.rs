@@ -85,7 +85,7 @@ impl ShapedValue {
         }
     }
 
-    /// As a tensor of this shape.
+    /// Returns it as a tensor of this shape.
     ///
     /// # Errors
     /// When the data do not fit.

@@ -28,7 +28,7 @@ pub struct LatencyOptions {
     pub histograms: bool,
 }
 
-/// What is summarised, in microseconds.
+/// Summarised stages, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyStage {
     /// From arrival to response.
@@ -63,7 +63,7 @@ impl LatencyStage {
 /// Estimates of a distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummarySnapshot {
-    /// What was measured.
+    /// Measured values.
     pub stage: LatencyStage,
     /// Values since the start.
     pub count: u64,
@@ -116,7 +116,7 @@ struct LatencyHistogram {
 }
 
 impl LatencyRecorder {
-    /// What the options ask for; `None` where that is nothing.
+    /// Quantiles that the options ask for; `None` where that is nothing.
     pub(crate) fn new(options: &LatencyOptions, config: &ModelConfig) -> Option<Self> {
         let decoupled =
             config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);

@@ -1,4 +1,4 @@
-//! What tells models and programs apart.
+//! Identity of models and programs.
 
 use std::fs::Metadata;
 use std::hash::Hasher;
@@ -41,7 +41,7 @@ pub(super) fn is_older(found: &Metadata, age: Duration) -> bool {
     changed.is_ok_and(|changed| changed.saturating_add(age) <= now)
 }
 
-/// What tells this program from others that may write other entries: its version, and the file that
+/// Identity of this program among those that may write other entries: its version, and the file that
 /// it runs from.
 pub(super) fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();

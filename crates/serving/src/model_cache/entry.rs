@@ -146,7 +146,7 @@ impl fmt::Debug for PackedRecorder {
 }
 
 impl Drop for PackedRecorder {
-    /// What is not published is removed.
+    /// Unpublished files are removed.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.temporary);
     }

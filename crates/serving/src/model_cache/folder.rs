@@ -170,7 +170,7 @@ impl CacheFolder {
         Some(self.named(place(model)?.as_os_str().as_encoded_bytes(), NOTE))
     }
 
-    /// What is noted about a model.
+    /// Note about a model.
     pub(super) fn note(&self, model: &Path) -> Option<FileNote> {
         let text = fs::read_to_string(self.note_path(model)?).ok()?;
         let (sum, body) = text.split_once('\n')?;

@@ -90,7 +90,7 @@ pub fn session(
     }
 }
 
-/// What entries depend on besides the model.
+/// Conditions of entries besides the model.
 struct EntryConditions<'a> {
     providers: &'a [Arc<dyn ExecutionProvider>],
     options: &'a SessionOptions,

@@ -24,7 +24,7 @@ pub struct DirectScheduler {
     out: HashMap<u64, (SequenceSlotId, ScheduleTicket)>,
 }
 
-/// What an instance could do.
+/// Work that an instance could do.
 enum InstancePlan {
     Run(ScheduledBatch),
     WaitUntil(Nanos),

@@ -33,12 +33,12 @@ use crate::request::CorrelationId;
 /// A time in nanoseconds since an arbitrary start.
 pub type Nanos = u64;
 
-/// What must be equal in requests that share a batch: the shapes of the inputs that have variable dimensions, the
+/// Properties that must be equal in requests that share a batch: the shapes of the inputs that have variable dimensions, the
 /// values of shape tensors, and which optional inputs are there. [`crate::validate`] makes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BatchKey(pub Vec<i64>);
 
-/// What a scheduler knows of a request.
+/// Request as a scheduler knows it.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleTicket {
     /// Number of the request, never used twice for one scheduler.
@@ -53,13 +53,13 @@ pub struct ScheduleTicket {
     pub goal: Option<Nanos>,
     /// How long its goal lets it wait for company; none for any time.
     pub patience: Option<Nanos>,
-    /// What must be equal in a batch.
+    /// Properties that must be equal in a batch.
     pub key: BatchKey,
     /// Its place in a sequence; only policies over sequences look at it.
     pub sequence: SequenceMark,
 }
 
-/// What a request says of its sequence.
+/// Sequence fields of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceMark {
     /// Which sequence.
@@ -70,7 +70,7 @@ pub struct SequenceMark {
     pub end: bool,
 }
 
-/// What an execution is told of one item of a batch of sequences: the values of the control tensors, and whose state
+/// Instructions for one item of a batch of sequences: the values of the control tensors, and whose state
 /// belongs to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceStep {
@@ -96,12 +96,12 @@ pub struct BatchPlace {
     pub step: Option<SequenceStep>,
 }
 
-/// What is to be executed together.
+/// Requests that are to be executed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledBatch {
     /// Where; `None` for any free instance.
     pub instance: Option<usize>,
-    /// What, in the order of the rows.
+    /// Requests in the order of the rows.
     pub items: Vec<BatchPlace>,
 }
 
@@ -114,7 +114,7 @@ impl ScheduledBatch {
     }
 }
 
-/// What runs before a request that comes now, as far as a policy knows.
+/// Work before a request that comes now, as far as a policy knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkAhead {
     /// Batches before the one that the request will be in.
@@ -123,7 +123,7 @@ pub struct WorkAhead {
     pub size: u64,
 }
 
-/// What is to be done now.
+/// Next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleDecision {
     /// Execute this; its requests have left the queue. Poll again.
@@ -188,7 +188,7 @@ pub trait RequestScheduler: Send + Debug {
     /// How many requests wait.
     fn pending(&self) -> usize;
 
-    /// What would run before such a request, if it came now; policies that cannot tell know of nothing.
+    /// Returns the work before such a request, if it came now; policies that cannot tell know of nothing.
     fn ahead(&self, _ticket: &ScheduleTicket) -> WorkAhead {
         WorkAhead::default()
     }

@@ -28,7 +28,7 @@ pub enum QueueExpiry {
 }
 
 impl QueueRefusal {
-    /// What the client is told.
+    /// Text for the client.
     #[must_use]
     pub fn error(self, model: &str, request: &InferenceRequest) -> ServingError {
         match self {
@@ -53,7 +53,7 @@ impl QueueRefusal {
 }
 
 impl QueueExpiry {
-    /// What the client is told.
+    /// Text for the client.
     #[must_use]
     pub fn error(self) -> ServingError {
         ServingError::unavailable(match self {
@@ -63,7 +63,7 @@ impl QueueExpiry {
     }
 }
 
-/// What clients of a model that is on its way out are told.
+/// Text for clients of a model that is on its way out.
 pub(crate) fn stopping() -> ServingError {
     ServingError::unavailable(
         "Server is stopping, scheduler for model has stopped accepting new inference requests",

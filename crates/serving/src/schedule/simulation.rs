@@ -56,7 +56,7 @@ impl Policy {
     }
 }
 
-/// What the configuration of a script says, as far as the checks need it.
+/// Configuration of a script, as far as the checks need it.
 #[derive(Debug)]
 struct Rules {
     policy: Policy,
@@ -213,7 +213,7 @@ struct Simulation {
     homes: HashMap<(CorrelationId, u64), (usize, usize)>,
     tenants: HashMap<(usize, usize), Vec<(CorrelationId, u64)>>,
     started: BTreeMap<u64, Vec<u64>>,
-    /// What the driver does for `preserve_ordering`: the requests in the order of their dispatch, and of their answers.
+    /// Order that the driver keeps for `preserve_ordering`: the requests in the order of their dispatch, and of their answers.
     release: OrderedRelease<u64>,
     dispatched: Vec<u64>,
     answered: Vec<u64>,

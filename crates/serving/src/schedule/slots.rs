@@ -62,7 +62,7 @@ enum SlotPlace {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct SlotTable {
-    /// Those that were ever given out, by instance: a configuration may allow more than there will ever be.
+    /// Slots that were ever given out, by instance: a configuration may allow more than there will ever be.
     slots: Vec<Vec<SequenceSlot>>,
     free: BTreeSet<SequenceSlotId>,
     /// The first slot that was never given out.

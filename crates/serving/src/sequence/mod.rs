@@ -1,4 +1,4 @@
-//! What the server adds to the requests of models over sequences: control tensors, which say where in its sequence a
+//! Additions to the requests of models over sequences: control tensors, which say where in its sequence a
 //! request stands, and implicit state, which the model gives back with each answer and receives with the next request.
 
 mod filler;
@@ -36,7 +36,7 @@ impl fmt::Debug for SequenceState {
     }
 }
 
-/// What a request of a model over sequences carries through its execution.
+/// Sequence data that a request carries through its execution.
 #[derive(Clone, Debug)]
 pub struct SequenceContext {
     /// Where in its sequence the request stands.

@@ -26,7 +26,7 @@ pub(super) enum ControlFlag {
     Bool(bool, bool),
 }
 
-/// What a control tensor says.
+/// Meaning of a control tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ControlMeaning {
     Start(ControlFlag),

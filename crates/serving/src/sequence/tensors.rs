@@ -98,7 +98,7 @@ fn correlation_tensor(
     Tensor::from_bytes(kind, shape, &bytes)
 }
 
-/// What a model gets that knows its sequences by number when a client names one: as in recorded Triton, the first
+/// Number of a sequence that a client names by text, for models that know numbers: as in recorded Triton, the first
 /// bytes of the name as it would be on the wire, behind its length.
 fn number_of(name: &str) -> impl Iterator<Item = u8> {
     let length = u32::try_from(name.len()).unwrap_or(u32::MAX);

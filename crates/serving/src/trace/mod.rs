@@ -40,7 +40,7 @@ const TENSOR_BACKEND_OUTPUT: &str = "TENSOR_BACKEND_OUTPUT";
 /// Most entries of a request and of all that it causes. A model without end of responses makes no trace without end.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What a trace holds.
+/// Contents of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceLevel {
     /// Times of the stages.
@@ -70,7 +70,7 @@ pub struct TracedTensor {
     pub datatype: &'static str,
 }
 
-/// What an entry tells.
+/// Kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
     /// Whose trace it is.
@@ -105,7 +105,7 @@ pub enum TraceEvent {
 pub struct TraceEntry {
     /// Id of the trace.
     pub trace: u64,
-    /// What happened.
+    /// Event that happened.
     pub event: TraceEvent,
 }
 
@@ -123,7 +123,7 @@ pub struct RequestTrace {
     root: Arc<TraceRoot>,
 }
 
-/// What the trace of a request shares with its children.
+/// Data that the trace of a request shares with its children.
 struct TraceRoot {
     level: TraceLevel,
     entries: Mutex<Vec<TraceEntry>>,

@@ -28,7 +28,7 @@ use super::speculate::{SpeculationRequest, TokenProposer};
 /// A request that goes on. Its answers are sequences whose numbers follow its own.
 struct OngoingRequest {
     number: SequenceId,
-    /// What the door calls it.
+    /// Name that the front end gives it.
     name: String,
     reply: EventReceiver,
     sampling: SamplingParameters,
@@ -36,7 +36,7 @@ struct OngoingRequest {
     prompt: usize,
     /// Answers that have not ended.
     open: Vec<OpenAnswer>,
-    /// What is known of the tokens of the prompt, where that is asked for.
+    /// Facts about the tokens of the prompt, where that is asked for.
     prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
     usage: TokenUsage,
     times: RequestTimes,
@@ -86,7 +86,7 @@ pub(super) struct DecoderWorker {
     helpers: Vec<AnswerMemory>,
     /// A row that several answers begin with.
     row: Vec<f32>,
-    /// Who guesses tokens, and the most of them.
+    /// Source of guesses, and the most of them.
     proposer: Option<(TokenProposer, usize)>,
     /// Steps that have failed since the last one that did not.
     losses: usize,
@@ -277,7 +277,7 @@ impl DecoderWorker {
         }
     }
 
-    /// What the choices after a plan need of its logits: as much as the one that needs the most.
+    /// Greatest need of the choices after a plan from its logits.
     fn need(&self, plan: &StepPlan) -> LogitNeed {
         let vocabulary = self.model.shape().vocabulary;
         let need = |rows: &PlannedRows| {

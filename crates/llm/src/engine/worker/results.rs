@@ -1,4 +1,4 @@
-//! What becomes of a step's logits: tokens, and what requests are told.
+//! Results of a step's logits: tokens, and what requests are told.
 
 use std::time::Instant;
 

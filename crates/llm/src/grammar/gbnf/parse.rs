@@ -19,7 +19,7 @@ const MAX_REPEATS: usize = 2000;
 /// The number of a rule.
 pub(super) type RuleId = usize;
 
-/// What a rule stands for.
+/// Body of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GbnfExpression {
     /// These characters.
@@ -229,7 +229,7 @@ impl<'a> GbnfParser<'a> {
         Ok(inner)
     }
 
-    /// What stands behind a part and repeats it; several of them repeat what is repeated.
+    /// Repetition behind a part; several of them repeat what is repeated.
     fn repeated(&mut self, mut part: GbnfExpression, depth: usize) -> Result<GbnfExpression> {
         for _ in 0..MAX_DEPTH {
             let (least, most) = match self.peek() {

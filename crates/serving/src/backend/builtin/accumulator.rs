@@ -75,7 +75,7 @@ impl ModelBackend for DynaSequenceBackend {
     }
 }
 
-/// What the last request of a sequence is answered.
+/// Answer to the last request of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtEnd {
     Sum,
@@ -149,7 +149,7 @@ impl BackendModel for AccumulatorModel {
     }
 }
 
-/// What tells a sequence from the others of an instance.
+/// Key that tells a sequence from the others of an instance.
 type AccumulatedSequence = String;
 
 struct SequenceAccumulator {

@@ -68,7 +68,7 @@ impl ModelInstance for RepeatModel {
     }
 }
 
-/// What a request asks for.
+/// Parameters of a request.
 struct RepeatPlan {
     values: Vec<i32>,
     delays: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What `metal_config` makes of the session of a graph.
+//! Effects of `metal_config` on the session of a graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const CORE_ML: &str = "coreml";
 /// Sets of input shapes whose bound kernels are kept where `persistent_kernels` asks for it.
 const PERSISTENT_PLANS: usize = 512;
 
-/// What a model's configuration says besides, which wins over `metal_config`.
+/// Other fields of a model's configuration, which win over `metal_config`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatedFields {
-    /// What products compute in.
+    /// Precision of matrix multiplications.
     pub(super) precision: bool,
     /// How far the graph is rewritten.
     pub(super) level: bool,
@@ -163,7 +163,7 @@ fn other_fields(
     Ok(())
 }
 
-/// What products compute in.
+/// Precision of matrix multiplications.
 fn precision(
     options: &mut SessionOptions,
     setting: &MetalSetting,

@@ -54,12 +54,12 @@ pub struct GraphBackend {
     power: Option<PowerOf>,
 }
 
-/// What becomes of the runs of a model that says something on power.
+/// Power settings of a model's runs, where it has any.
 #[derive(Clone, Debug, Default)]
 pub struct ModelPower {
-    /// What they pass.
+    /// Power gates that runs pass.
     pub pace: PaceSource,
-    /// What a thread does once that gathers inputs and scatters outputs of the model.
+    /// Hook of threads that gather inputs and scatter outputs of the model, called once in each.
     pub aside: Option<fn()>,
 }
 
@@ -179,7 +179,7 @@ impl GraphBackend {
         Ok(made)
     }
 
-    /// What becomes of the runs of a model that says something on power.
+    /// Power settings of a model's runs, where it has any.
     ///
     /// # Errors
     /// INVALID_ARG with the field, what was found and what was expected.
@@ -223,11 +223,11 @@ impl GraphBackend {
 /// A session on a model.
 struct LoadedGraph {
     session: Session,
-    /// What inputs are that a request leaves out.
+    /// Values of inputs that a request leaves out.
     defaults: Vec<(String, Tensor)>,
-    /// What a model of Core ML takes and keeps.
+    /// Interface of a Core ML model: inputs, outputs and states.
     interface: Option<FunctionInterface>,
-    /// What the threads of instances do first.
+    /// Hook that the threads of instances call first.
     aside: Option<fn()>,
 }
 
@@ -320,7 +320,7 @@ impl ModelBackend for GraphBackend {
     }
 }
 
-/// What to do about a model that answers with maps.
+/// Treatment of a model that answers with maps.
 const ZIPMAP_HINT: &str = " (skl2onnx gives scores as a tensor with options={'zipmap': False})";
 
 /// Makes inputs of the initializers that the configuration calls optional inputs, and gives their values: the graph
@@ -389,7 +389,7 @@ fn first_place(config: &ModelConfig, gpus: usize) -> PlacementKind {
     }
 }
 
-/// What further sessions of a model are made from.
+/// Source of further sessions of a model.
 struct SessionSource {
     backend: GraphBackend,
     path: PathBuf,
@@ -485,7 +485,7 @@ struct GraphInstance {
     movable: bool,
     defaults: Arc<[(String, Tensor)]>,
     interface: Option<Arc<FunctionInterface>>,
-    /// What its thread does before the first batch.
+    /// Hook that its thread calls before the first batch.
     aside: Option<fn()>,
 }
 

@@ -1,4 +1,4 @@
-//! What a configuration asks of the session of a graph.
+//! Session options that a configuration asks for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "memory.enable_memory_arena_shrinkage",
 ];
 
-/// What the configuration, and after it the server's settings, ask of the session.
+/// Options of the configuration, and after it of the server's settings, for the session.
 pub(super) fn session_options(
     base: &SessionOptions,
     providers: &[Arc<dyn ExecutionProvider>],
@@ -156,7 +156,7 @@ fn precision(config: &ModelConfig) -> Option<&str> {
     wishes.find_map(|wish| wish.parameters.get("precision")).map(String::as_str)
 }
 
-/// What `optimization { graph { level } }` asks for: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX
+/// Level of `optimization { graph { level } }`: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX
 /// backend has it.
 fn graph_level(config: &ModelConfig) -> Option<OptimiseLevel> {
     let level = config.optimization.as_ref()?.graph.as_ref()?.level;

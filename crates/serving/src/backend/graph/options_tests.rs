@@ -1,4 +1,4 @@
-//! What configurations ask of providers.
+//! Tests of the options that configurations ask of providers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

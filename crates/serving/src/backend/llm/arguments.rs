@@ -1,4 +1,4 @@
-//! What a configuration asks of an engine, under vLLM's names.
+//! Engine settings of a configuration, under vLLM's names.
 
 use std::fs;
 use std::path::Path;
@@ -54,31 +54,31 @@ pub struct EngineArguments {
     pub device: Option<String>,
     /// Whether another process runs packages of Core ML: `on` or `off`.
     pub worker: Option<String>,
-    /// What power packages of Core ML may take.
+    /// Power policy of Core ML packages.
     pub power_mode: Option<String>,
     /// The type that the model computes in.
     pub dtype: Option<String>,
     /// How weights are made smaller when they are loaded.
     pub quantization: Option<String>,
-    /// What keys and values are stored as.
+    /// Element type of stored keys and values.
     pub kv_cache_dtype: Option<String>,
     /// Where the tokenizer lies, if not in the checkpoint.
     pub tokenizer: Option<String>,
-    /// Who guesses tokens that one step then confirms: `[ngram]` for what followed the last tokens
+    /// Source of speculative tokens, which one step then confirms: `[ngram]` for what followed the last tokens
     /// earlier in the text, or the path of a smaller checkpoint.
     pub speculative_model: Option<String>,
     /// The most tokens of a guess.
     pub num_speculative_tokens: Option<usize>,
     /// The most last tokens that are looked up.
     pub ngram_prompt_lookup_max: Option<usize>,
-    /// What is asked of the units of the machine.
+    /// Requests to the devices of the machine.
     pub metal: MetalConfig,
 }
 
 /// The argument of newer versions that has what is about guesses, under names of its own there.
 const SPECULATIVE: &str = "speculative_config";
 
-/// What a value must be, and where it goes.
+/// Form of a value, and the setting that it fills.
 enum ArgumentField<'a> {
     Count(&'a mut Option<usize>),
     /// Bytes, in GiB.

@@ -17,7 +17,7 @@ use crate::request::{OutputTensor, ParameterValue};
 
 /// Vectors of texts.
 const EMBEDDING: &str = "embedding";
-/// What documents are ranked for.
+/// Query that documents are ranked for.
 const QUERY: &str = "query";
 /// Texts that are ranked.
 const DOCUMENTS: &str = "documents";

@@ -1,4 +1,4 @@
-//! What `metal_config` makes of a checkpoint.
+//! Effects of `metal_config` on a checkpoint.
 
 use galatea_llm::model::CheckpointOptions;
 
@@ -6,7 +6,7 @@ use super::EngineArguments;
 use crate::backend::graph::metal::{FieldAccount, engine_fields, pools};
 use crate::config::metal::MetalConfig;
 
-/// What computes a checkpoint.
+/// Provider that computes a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointForm {
     /// An engine, whose graph is made when the checkpoint is loaded.

@@ -58,7 +58,7 @@ impl LlmBackend {
         Self::within(load, &ModelMemory::new(None))
     }
 
-    /// As [`LlmBackend::all`], with the memory that the models share.
+    /// Makes the backends of [`LlmBackend::all`], with the memory that the models share.
     #[must_use]
     pub fn within(load: &LoadModel, residency: &Arc<ModelMemory>) -> Vec<Arc<dyn ModelBackend>> {
         [("llm", FoundLlm::Here), ("galatea_llm", FoundLlm::Here), ("vllm", FoundLlm::Named)]

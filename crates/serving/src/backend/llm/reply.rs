@@ -66,7 +66,7 @@ pub(super) struct ResponseMaker {
     /// Not the model: its engine, on whose thread this lives, would wait for itself at its end.
     tokenizer: Arc<Tokenizer>,
     answers: Vec<PartialAnswer>,
-    /// Of each answer, the logarithm of its probability so far.
+    /// Logarithm of the probability so far, for each answer.
     cumulative: Vec<f32>,
     prompt_tokens: usize,
     /// When the last response left, or all began.

@@ -16,7 +16,7 @@ use crate::request::ParameterValue;
 
 /// The input that a request must have.
 pub(super) const TEXT: &str = "text_input";
-/// What tells how tokens are chosen: JSON with vLLM's names.
+/// Sampling parameters: JSON with vLLM's names.
 const SAMPLING: &str = "sampling_parameters";
 
 /// All inputs, of one element each.
@@ -32,7 +32,7 @@ pub(super) const INPUTS: &[(&str, DataType)] = &[
     ("return_num_output_tokens", DataType::Bool),
 ];
 
-/// What parameters of a request may say of sampling, as the generate endpoint hands them over.
+/// Sampling fields that parameters of a request may have, as the generate endpoint hands them over.
 const PARAMETERS: &[&str] = &[
     "temperature",
     "top_k",
@@ -53,7 +53,7 @@ const PARAMETERS: &[&str] = &[
     "include_stop_str_in_output",
 ];
 
-/// What a request asks for.
+/// Content of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GenerationDemand {
     pub(super) text: String,

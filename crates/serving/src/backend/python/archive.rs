@@ -17,7 +17,7 @@ use tar::{Archive, Entry, EntryType};
 
 use crate::error::ServingError;
 
-/// What is accepted, for errors.
+/// Accepted forms, for errors.
 const ACCEPTED: &str =
     "expected a tar archive, compressed with gzip (.tar.gz, .tgz) or not at all (.tar)";
 /// Where tar archives name their format, and how.

@@ -236,7 +236,7 @@ pub(super) struct WorkerBlocks {
     flags: Arc<SharedFlagPage>,
     prefix: String,
     blocks: HashMap<u32, Arc<SharedBlock>>,
-    /// Those that hold outputs which somebody reads.
+    /// Blocks that hold outputs which somebody reads.
     read: Vec<u32>,
     seen: u64,
 }

@@ -1,4 +1,4 @@
-//! What workers call: a second socket for each, on which a model asks the server for something at any time and from any
+//! Calls of workers: a second socket for each, on which a model asks the server for something at any time and from any
 //! thread, also while it executes.
 //!
 //! The worker finds its end as its standard output, which it replaces before anything else runs. Messages are framed as
@@ -37,7 +37,7 @@ use crate::error::ServingError;
 use crate::trace::RequestTrace;
 use crate::waiting_models::WaitingModels;
 
-/// What comes before the first message.
+/// Bytes before the first message.
 const PREAMBLE: &[u8] = b"\x00galatea calls 1\n";
 /// Most bytes that an interpreter prints before.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
@@ -48,13 +48,13 @@ const RELEASE: u8 = 4;
 
 const REPLY: u8 = 1;
 
-/// Who answers the calls of a model's workers.
+/// Receiver of the calls of a model's workers.
 #[derive(Debug)]
 pub(super) struct BlsCallee {
     /// The model's name.
     model: String,
     host: HostLink,
-    /// What all models of the server wait for while they are loaded.
+    /// Waits of all models of the server while they are loaded.
     pub(super) loads: Arc<control::ModelLoadWaits>,
 }
 
@@ -135,12 +135,12 @@ pub(super) struct BlsSocket {
     given: Mutex<Option<ServerBlocks>>,
     /// Requests that models have not answered yet.
     open: Mutex<HashMap<u64, CancelToken>>,
-    /// What is known of requests that the worker itself has.
+    /// Facts about requests that the worker itself has.
     held: Mutex<HashMap<u64, BlsOrigin>>,
     metrics: Mutex<metrics::WorkerMetrics>,
 }
 
-/// What is known of a request: who waits for it, and its trace.
+/// Facts about a request: who waits for it, and its trace.
 type BlsOrigin = (WaitingModels, Option<Arc<RequestTrace>>);
 
 impl BlsSocket {

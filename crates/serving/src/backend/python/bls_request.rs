@@ -32,7 +32,7 @@ const BLOCK_ALIGNMENT: usize = 64;
 /// Bytes before the head: kind, number, length of the head.
 const BEFORE_HEAD: usize = 13;
 
-/// What a model asks with.
+/// Request of a model to another one.
 struct BlsRequest {
     request: InferenceRequest,
     /// Whether it takes any number of responses.
@@ -374,7 +374,7 @@ fn message(number: u64, head: &Value, small: usize, outputs: &[BlsOutput]) -> Ve
     wire::end(message)
 }
 
-/// What the calls of a worker must know of a request that it has: whose it is and what its trace is.
+/// Facts about a request for the calls of its worker: whose it is and what its trace is.
 #[derive(Debug)]
 pub(super) struct BlsRequestState {
     process: Arc<WorkerProcess>,

@@ -1,4 +1,4 @@
-//! What models ask of the repository: `load_model`, `unload_model` and `is_model_ready`.
+//! Repository calls of models: `load_model`, `unload_model` and `is_model_ready`.
 
 use std::fs;
 use std::sync::Mutex;

@@ -19,7 +19,7 @@ use crate::error::ServingError;
 
 /// Names of interpreters, the first that there is.
 const INTERPRETERS: [&str; 2] = ["bin/python3", "bin/python"];
-/// What conda-pack leaves in an archive to write the folder's path into scripts and libraries.
+/// Script of conda-pack in an archive, which writes the folder's path into scripts and libraries.
 const UNPACK: &str = "bin/conda-unpack";
 /// Scripts of conda's packages that set variables.
 const ACTIVATION: &str = "etc/conda/activate.d";
@@ -32,14 +32,14 @@ sys.stdout.buffer.write(b"\0".join(name + b"=" + value for name, value in os.env
 const WHOLE: &str = ".galatea-unpacked";
 /// Variables that shells change for themselves.
 const SHELLS: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
-/// So many names are listed in errors.
+/// Number of names that are listed in errors.
 const LISTED: usize = 5;
 
 /// Where the interpreter of a model and its modules are.
 #[derive(Debug)]
 pub(super) struct PythonEnvironment {
     pub(super) interpreter: PathBuf,
-    /// What activation sets.
+    /// Variables that activation sets.
     variables: Vec<(OsString, OsString)>,
     /// Variables that would name another environment.
     removed: [&'static str; 2],
@@ -140,7 +140,7 @@ impl Drop for UnpackedArchive {
 
 /// Tells a file from one that has taken its place: bytes, seconds and nanoseconds of its last change.
 type FileStamp = (u64, i64, i64);
-/// What a file was unpacked to. Whoever unpacks has it locked.
+/// Folder that a file was unpacked to. Whoever unpacks has it locked.
 type UnpackSlot = Mutex<Option<(FileStamp, Arc<PythonEnvironment>)>>;
 
 /// The archives that are unpacked.
@@ -235,7 +235,7 @@ fn finish(folder: &Path, interpreter: &Path) {
     }
 }
 
-/// What a program prints.
+/// Returns the output of a program.
 fn run(command: &mut Command) -> Result<Vec<u8>, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use super::locked;
 use super::stale_resources::ServerFolder;
 
-/// What a worker runs.
+/// Program that a worker runs.
 pub(super) const WORKER: &str = "galatea_worker.py";
 
-/// What runs files of torch, as a model in Python.
+/// Python model that runs TorchScript files.
 pub(super) const TORCH_MODEL: &str = "galatea_pytorch.py";
 
 macro_rules! file {

@@ -30,7 +30,7 @@ pub(super) fn watched(flags: &Arc<SharedFlagPage>, request: &ActiveRequest) -> A
     slot
 }
 
-/// What the requests of an execution are told that did not come to its end.
+/// Error of requests whose execution did not come to its end.
 pub(super) fn lost(instance: &str, lost: &WorkerLoss) -> ServingError {
     let why = match lost {
         WorkerLoss::Ended(why) => {
@@ -74,7 +74,7 @@ struct FreeWorker {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What both threads know.
+/// State that both threads share.
 #[derive(Debug)]
 struct InstanceShared {
     instance: String,

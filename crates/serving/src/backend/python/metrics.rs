@@ -12,7 +12,7 @@ use super::bls::{BlsCallee, BlsSocket};
 use crate::custom_metrics::{CustomFamily, CustomMetric, MetricKind, MetricLabels};
 use crate::error::ServingError;
 
-/// What a worker holds.
+/// Metrics that a worker holds.
 #[derive(Debug, Default)]
 pub(super) struct WorkerMetrics {
     last: u64,

@@ -81,12 +81,12 @@ use crate::error::ServingError;
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
 
-/// What a lock guards. Nobody panics in the middle of a change.
+/// Locks a mutex. Nobody panics in the middle of a change.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What all models in Python share.
+/// State that all Python models share.
 #[derive(Debug, Default)]
 struct PythonShared {
     folder: BackendFolder,
@@ -146,7 +146,7 @@ impl ModelBackend for PythonBackend {
     }
 }
 
-/// What workers of a model are made from.
+/// Recipe of a model's workers.
 #[derive(Debug)]
 struct WorkerRecipe {
     files: ModelFiles,

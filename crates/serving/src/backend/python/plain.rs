@@ -45,9 +45,9 @@ pub(super) struct PlainInstance {
     name: String,
     worker: Option<PlainWorker>,
     next: u64,
-    /// What the worker has, in order.
+    /// Requests that the worker has, in order.
     sent: VecDeque<WorkerBatch>,
-    /// What comes next, where the worker cannot have it yet.
+    /// Next batch, where the worker cannot have it yet.
     ready: VecDeque<WorkerBatch>,
     /// Whether the server keeps states, so that a batch may need what the one before it gives.
     states: bool,
@@ -260,7 +260,7 @@ fn keep_states(requests: &[ActiveRequest], answers: &mut [ModelAnswer]) {
     }
 }
 
-/// What has come of an execution.
+/// Result of an execution.
 #[derive(Debug)]
 struct ExecutionResult {
     answers: Vec<ModelAnswer>,

@@ -25,7 +25,7 @@ const FIELDS_BYTES: usize = 96;
 /// A request on its way to a worker.
 #[derive(Debug)]
 pub(super) struct SentRequest<'a> {
-    /// What both know it by.
+    /// Number that both sides know it by.
     pub(super) number: u64,
     /// Where the worker is told that its client has gone.
     pub(super) slot: u32,

@@ -23,7 +23,7 @@ pub(super) struct WorkerOutputMemory<'a> {
     pub(super) theirs: &'a WorkerBlocks,
 }
 
-/// What a response says. Large outputs stay in shared memory, which goes back when nobody reads them any more.
+/// Contents of a response. Large outputs stay in shared memory, which goes back when nobody reads them any more.
 pub(super) fn decode(
     config: &ModelConfig,
     response: WorkerResponse,

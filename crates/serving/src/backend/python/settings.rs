@@ -1,4 +1,4 @@
-//! What the server's settings and the model's parameters say of workers.
+//! Worker settings of the server and of the model's parameters.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ const OWN_EXECUTION_TIMEOUT: &str = "EXECUTION_TIMEOUT_SECONDS";
 /// Stands for the model's folder.
 const MODEL_FOLDER: &str = "$$TRITON_MODEL_DIRECTORY";
 
-/// Of a prefix so many characters are used: names of shared memory have 31 at most on macOS.
+/// Number of characters used of a prefix: names of shared memory have 31 at most on macOS.
 const PREFIX_CHARS: usize = 8;
 
 /// How workers of a model are started.
 #[derive(Clone, Debug)]
 pub(super) struct WorkerSettings {
     pub(super) interpreter: PathBuf,
-    /// What the model brings, if it does.
+    /// Environment that the model brings, if it does.
     pub(super) environment: Option<Arc<PythonEnvironment>>,
     /// From the start of a process to its first word, and from the word that it is to stop to its end.
     pub(super) timeout: Duration,
@@ -43,7 +43,7 @@ pub(super) struct WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// What holds for a model, whose environment is unpacked into `home` where that is an archive.
+    /// Settings of a model, whose environment is unpacked into `home` where that is an archive.
     ///
     /// # Errors
     /// INVALID_ARG with a setting that makes no sense, and as [`PythonEnvironments::of_archive`].

@@ -1,4 +1,4 @@
-//! What servers leave behind that were killed: folders, names of shared memory, and workers that cannot hear that they
+//! Resources of servers that were killed: folders, names of shared memory, and workers that cannot hear that they
 //! are to end.
 //!
 //! Every server locks a file in its folder, so whoever gets the lock knows that its owner is dead, in whatever container

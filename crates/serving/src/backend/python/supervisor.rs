@@ -134,7 +134,7 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Who is told that the model is being unloaded.
+    /// Signal for the model's unload.
     pub(super) fn leaving(&self) -> Arc<dyn ShutdownSignal> {
         Arc::<SupervisorShared>::clone(&self.0)
     }

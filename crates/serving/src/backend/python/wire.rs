@@ -27,7 +27,7 @@ use galatea_tensor::DataType;
 
 use crate::error::ErrorCode;
 
-/// What both ends must speak.
+/// Version that both ends must speak.
 pub(super) const VERSION: u8 = 1;
 /// Longest message of a worker that is read.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -212,7 +212,7 @@ pub(super) struct MessageOutput {
     pub(super) size: usize,
 }
 
-/// What becomes of a request.
+/// Answer to a request.
 #[derive(Debug)]
 pub(super) struct RequestAnswer {
     pub(super) request: u64,

@@ -27,9 +27,9 @@ use super::stale_resources::ServerFolder;
 use super::wire;
 use crate::error::ServingError;
 
-/// So often somebody looks whether a silent process still runs.
+/// Interval of looks at whether a silent process still runs.
 const LOOK: Duration = Duration::from_millis(500);
-/// What has room in the socket.
+/// Bytes that fit the socket.
 const SOCKET_BYTES: usize = 192 << 10;
 /// Longest line of output that is logged in one piece.
 const MAX_LINE_BYTES: u64 = 64 << 10;
@@ -46,7 +46,7 @@ pub(super) enum WorkerLoss {
 /// A message that was not sent as a whole.
 #[derive(Debug)]
 pub(super) struct UnsentMessage {
-    /// So much of it was.
+    /// Number of bytes that were sent.
     pub(super) bytes: usize,
     pub(super) error: io::Error,
 }
@@ -61,9 +61,9 @@ impl From<wire::MalformedMessage> for WorkerLoss {
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     group: ProcessGroup,
-    /// What goes to it.
+    /// Socket to the worker.
     socket: UnixStream,
-    /// What comes from it, on a socket of its own: on Linux whoever waits for a message on a socket also wakes up each
+    /// Socket from the worker, one of its own: on Linux whoever waits for a message on a socket also wakes up each
     /// time that the other end has read one.
     answers: UnixStream,
     calls: BlsSocket,
@@ -230,7 +230,7 @@ pub(super) struct StartedWorker {
     pub(super) prefix: String,
 }
 
-/// What a worker is started for.
+/// Reasons for which a worker is started.
 #[derive(Debug)]
 pub(super) struct WorkerStart<'a> {
     /// The model's name.
@@ -240,7 +240,7 @@ pub(super) struct WorkerStart<'a> {
     pub(super) home: &'a ServerFolder,
     /// The model's file.
     pub(super) path: &'a Path,
-    /// Who answers its calls.
+    /// Receiver of its calls.
     pub(super) callee: &'a Arc<BlsCallee>,
 }
 

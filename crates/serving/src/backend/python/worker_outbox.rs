@@ -1,4 +1,4 @@
-//! What is on its way to a worker that calls.
+//! Messages on their way to a worker that calls.
 //!
 //! Whoever has a message sends as much of it as there is room for, and waits for nobody; a thread that is there only for
 //! as long as it is needed sends what is left. So the thread that reads a worker's calls goes on reading whatever the

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::latency_target::{MAX_MS, of_ms};
 
-/// What a value must be.
+/// Form of a value.
 #[derive(Clone, Copy, Debug)]
 enum MetalFieldKind {
     /// One of some words.
@@ -63,7 +63,7 @@ pub(super) const FIELDS: &[MetalField] = fields![
 /// The field that stands for several others.
 pub(super) const PRESET: &str = "preset";
 
-/// What a preset says, as texts.
+/// Fields of a preset, as texts.
 type PresetTexts = &'static [(&'static str, &'static str)];
 
 /// The presets.
@@ -113,7 +113,7 @@ pub(super) fn find(name: &str) -> Result<&'static MetalField, String> {
     })
 }
 
-/// What the preset of that name says.
+/// Returns the fields of the preset of that name.
 ///
 /// # Errors
 /// Lists those that there are.
@@ -126,7 +126,7 @@ pub(super) fn preset(name: &str) -> Result<PresetTexts, String> {
 }
 
 impl MetalField {
-    /// What a value must be, in words.
+    /// Form of a value, in words.
     fn expected(&self) -> String {
         match self.kind {
             MetalFieldKind::Words(words) => words.join(" or "),

@@ -145,7 +145,7 @@ impl MetalConfig {
         Ok(config)
     }
 
-    /// What the server says for all models: `--metal-config`, an object or the path of a file that holds one, and after
+    /// Settings of the server for all models: `--metal-config`, an object or the path of a file that holds one, and after
     /// it the settings of `--backend-config` for the backend `metal`.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl MetalConfig {
         Self::parse(&text, MetalSource::Flag)
     }
 
-    /// What holds for a model: its own fields before those of all models, but for those on power, which are the
+    /// Fields of a model: its own before those of all models, but for those on power, which are the
     /// server's.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl MetalConfig {
         Ok(own)
     }
 
-    /// What a model says itself.
+    /// Fields of a model itself.
     fn own(config: &ModelConfig, dir: &Path) -> Result<Self, String> {
         let mut own = match read(&dir.join(FILE))? {
             Some(text) => Self::parse(&text, MetalSource::File)?,
@@ -273,7 +273,7 @@ impl MetalConfig {
         self.settings.is_empty()
     }
 
-    /// What is said of a field.
+    /// Value and source of a field.
     #[must_use]
     pub fn find(&self, field: &str) -> Option<&MetalSetting> {
         self.settings.iter().find(|setting| setting.field == field)
@@ -297,12 +297,12 @@ impl MetalConfig {
         &self.settings
     }
 
-    /// What is said on power, by field.
+    /// Power settings, by field.
     pub fn power(&self) -> impl Iterator<Item = &MetalSetting> {
         self.settings.iter().filter(|setting| POWER_FIELDS.contains(&setting.field))
     }
 
-    /// What is said on how a GPU keeps memory.
+    /// Settings of a GPU's memory.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &MetalSetting> {
         self.settings.iter().filter(|setting| POOL_FIELDS.contains(&setting.field))
     }

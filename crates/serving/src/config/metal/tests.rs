@@ -1,4 +1,4 @@
-//! What holds where several places say something.
+//! Tests of precedence where several places set a field.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Who has room in memory, and who makes room for whom: a policy without thread, lock or clock.
+//! Policy of residency, without thread, lock or clock: which models are in memory, and which make room.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) enum NoRoom {
 
 #[derive(Debug, Default)]
 struct LedgerTenant {
-    /// What it takes while it is in memory; 0 while it is not.
+    /// Bytes that it takes while it is in memory; 0 while it is not.
     bytes: u64,
     /// Requests that it has.
     uses: usize,
@@ -71,7 +71,7 @@ impl MemoryLedger {
         }
     }
 
-    /// What a model takes now.
+    /// Bytes that a model takes now.
     pub(super) fn bytes(&self, id: TenantId) -> u64 {
         self.tenants.get(&id).map_or(0, |tenant| tenant.bytes)
     }

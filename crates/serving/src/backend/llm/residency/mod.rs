@@ -115,7 +115,7 @@ pub struct ResidentCheckpoint {
     residency: Arc<ModelMemory>,
     id: TenantId,
     name: String,
-    /// What it takes at least, as long as nobody knows more.
+    /// Least bytes that it takes, as long as nobody knows more.
     file_bytes: u64,
     load: CheckpointLoader,
     /// Whoever loads it.
@@ -167,7 +167,7 @@ impl ResidentCheckpoint {
         lock(&self.residency.state).loaded.get(&self.id).cloned()
     }
 
-    /// What is known of it.
+    /// Facts about it.
     #[must_use]
     pub fn traits(&self) -> Option<CheckpointTraits> {
         self.traits.get().copied()
