@@ -1,4 +1,4 @@
-//! What the checkpoint formats share: the error, and files that are mapped.
+//! Common parts of the checkpoint formats: the error, and files that are mapped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use galatea_tensor::{Allocation, MappedFile, SharedBytes};
 
 use crate::onnx::OnnxFile;
 
-/// What kind of thing was wrong.
+/// Kind of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckpointErrorKind {
@@ -66,7 +66,7 @@ impl CheckpointError {
         self
     }
 
-    /// What kind of thing was wrong.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> CheckpointErrorKind {
         self.kind

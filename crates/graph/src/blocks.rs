@@ -1,7 +1,7 @@
 //! Weights of few bits, as operators hold them: codes in blocks that share a scale, or floats that are
 //! smaller than FP32.
 //!
-//! What a code stands for is a [`CodeFormat`]; where the codes come from, a [`BlockWeights`] hides, so that
+//! Weights in blocks: a [`CodeFormat`] is the meaning of a code, and a [`BlockWeights`] hides where the codes come from, so that
 //! the bytes of a checkpoint stay where they are until somebody asks for a row.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use galatea_tensor::DataType;
 
 use crate::error::OpError;
 
-/// What a code stands for.
+/// Meaning of a code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CodeMeaning {
     /// `scale * (code - zero)`, with one zero for all.
@@ -67,7 +67,7 @@ impl CodeFormat {
         self.block
     }
 
-    /// What a code stands for.
+    /// Meaning of a code.
     #[must_use]
     pub fn meaning(self) -> CodeMeaning {
         self.meaning
@@ -100,7 +100,7 @@ pub struct BlockRow<'a> {
     pub offsets: &'a mut [f32],
 }
 
-/// What several scales of a row are multiples of.
+/// Factor that several scales of a row are multiples of.
 #[derive(Debug)]
 pub struct SuperScales<'a> {
     /// A value for each superblock; its blocks' scales are whole multiples of it from -128 to 127.
@@ -117,7 +117,7 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Numbers of a row.
     fn columns(&self) -> usize;
 
-    /// What the codes are.
+    /// Format of the codes.
     fn format(&self) -> CodeFormat;
 
     /// Bytes that the matrix takes where it comes from.
@@ -146,7 +146,7 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Those values of a row, one for each superblock.
+    /// Values of a row, one for each superblock.
     ///
     /// # Errors
     /// When there is no such row, a slice has another length, or the format has no such values.

@@ -43,7 +43,7 @@ pub struct OperatorBody {
     captures: Vec<usize>,
     runner: Option<Arc<dyn BodyRunner>>,
     height: usize,
-    /// What inference found lately: rewriting infers a graph after every rule, mostly with the same
+    /// Cache of recent inferences: rewriting infers a graph after every rule, mostly with the same
     /// facts for its bodies.
     inferred: Arc<Mutex<VecDeque<InferredBody>>>,
 }
@@ -160,7 +160,7 @@ impl OperatorBody {
         OpError::new(format!("in '{}': {error}", self.name))
     }
 
-    /// What is known inside of the body's inputs, from its own inputs' facts and the node's.
+    /// Facts inside the body about its inputs, from its own inputs' facts and the node's.
     pub(crate) fn input_facts(
         &self,
         own: &[Option<Fact>],
@@ -175,7 +175,7 @@ impl OperatorBody {
         all.map(|(at, fact)| fact.map(|fact| name(fact, at))).collect()
     }
 
-    /// What is known outside of the body's outputs, from its own inputs' facts and the node's.
+    /// Facts outside the body about its outputs, from its own inputs' facts and the node's.
     ///
     /// # Errors
     /// When an operator inside refuses its inputs.
@@ -208,7 +208,7 @@ impl OperatorBody {
         Ok(outputs)
     }
 
-    /// What the model declares of an output.
+    /// Fact that the model declares of an output.
     pub(crate) fn declared_output(&self, at: usize) -> Option<&Fact> {
         let id = *self.graph.outputs.get(at)?;
         self.graph.value(id).declared.as_ref()

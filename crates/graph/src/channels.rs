@@ -15,7 +15,7 @@ pub struct DividedNode {
     pub first: usize,
 }
 
-/// What a node of a divided graph comes of.
+/// Origin of a node of a divided graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOrigin {
     /// The node of this place, as it was.
@@ -24,7 +24,7 @@ pub enum NodeOrigin {
     First(usize),
     /// The part that computes the others; it stands right behind the first.
     Second(usize),
-    /// What joins both; it stands right behind the second.
+    /// Node that joins both; it stands right behind the second.
     Joined(usize),
 }
 

@@ -92,7 +92,7 @@ fn mixed(dtype: DataType, other: DataType) -> OpError {
     OpError::new(format!("a sequence of {dtype} cannot hold a tensor of {other}"))
 }
 
-/// What a value of a graph is in a run.
+/// Value of a graph in a run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Datum {
@@ -109,7 +109,7 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// What it is, for messages.
+    /// Description of it, for messages.
     #[must_use]
     pub fn describe(&self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! What can be wrong with a graph, and where.
+//! Errors of a graph, and where they arise.
 
 use std::fmt;
 
 use galatea_tensor::TensorError;
 
-/// What an operator finds wrong with its attributes or inputs; the node that holds the operator is
+/// Fault that an operator finds in its attributes or inputs; the node that holds the operator is
 /// added by whoever walks the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpError(String);
@@ -47,7 +47,7 @@ impl fmt::Display for NodePlace {
     }
 }
 
-/// What was wrong.
+/// Description of what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphErrorKind {
@@ -64,7 +64,7 @@ pub enum GraphErrorKind {
 /// An error of a graph, with the node it is about where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphError {
-    /// What was wrong.
+    /// Description of what was wrong.
     pub kind: GraphErrorKind,
     /// Where.
     pub node: Option<NodePlace>,

@@ -1,4 +1,4 @@
-//! What is known about a value before it is computed.
+//! Facts about a value before it is computed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// What a value is made of.
+/// Kind of a value: tensor, sequence, optional or map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FactKind {
     /// One tensor.
@@ -103,7 +103,7 @@ impl FactKind {
         }
     }
 
-    /// What an optional value of this kind holds; any other kind itself.
+    /// Returns the content of an optional value of this kind; any other kind itself.
     #[must_use]
     pub fn element(self) -> Self {
         match self {
@@ -131,7 +131,7 @@ impl fmt::Display for FactKind {
 /// axes are those that all its tensors have in common; of a map, the type is that of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What the value is made of.
+    /// Kind of the value.
     pub kind: FactKind,
     /// The element type.
     pub dtype: DataType,
@@ -181,7 +181,7 @@ impl Fact {
         self.kind == FactKind::Tensor
     }
 
-    /// What holds of a value that is this one or the other. A value that is optional in one case is
+    /// Returns the fact of a value that is this one or the other. A value that is optional in one case is
     /// in both.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ impl Fact {
         Some(self.numbers()?.into_iter().map(length::unless_negative).collect())
     }
 
-    /// As [`Fact::lengths`], with negative numbers as symbols such as `-1`, for arithmetic and
+    /// Returns [`Fact::lengths`] with negative numbers as symbols such as `-1`, for arithmetic and
     /// comparisons on the way to a shape.
     #[must_use]
     pub(crate) fn numbers(&self) -> Option<Vec<Dim>> {

@@ -24,7 +24,7 @@ impl ValueId {
     }
 }
 
-/// What a graph says about a value.
+/// Facts that a graph states about a value.
 #[derive(Clone, Debug)]
 pub struct GraphValue {
     /// The name in the model; unique in the graph.
@@ -44,17 +44,17 @@ pub struct Node {
     pub domain: String,
     /// The operator's name.
     pub op_type: String,
-    /// What it reads; an absent optional input is `None`.
+    /// Inputs; an absent optional one is `None`.
     pub inputs: Vec<Option<ValueId>>,
-    /// What it writes; an output that nobody wants is `None`.
+    /// Outputs; one that nobody wants is `None`.
     pub outputs: Vec<Option<ValueId>>,
     /// The parsed operator.
     pub operator: Arc<dyn Operator>,
-    /// What the operator was parsed from; `None` for one that was made otherwise.
+    /// Source that the operator was parsed from; `None` for one that was made otherwise.
     pub parsed: Option<ParsedOperator>,
 }
 
-/// What an operator was parsed from.
+/// Source that an operator was parsed from.
 #[derive(Clone, Debug)]
 pub struct ParsedOperator {
     /// That operator: a node whose operator is another one by now was not parsed from this.
@@ -139,9 +139,9 @@ pub struct Graph {
     pub name: String,
     /// Versions of the operator domains that the model imports.
     pub opsets: BTreeMap<String, i64>,
-    /// What a run must be given, in order.
+    /// Inputs of a run, in order.
     pub inputs: Vec<ValueId>,
-    /// What a run gives, in order.
+    /// Outputs of a run, in order.
     pub outputs: Vec<ValueId>,
     /// The nodes; every value is written before it is read.
     pub nodes: Vec<Node>,
@@ -195,13 +195,13 @@ impl Graph {
         &self.values
     }
 
-    /// What is said about a value.
+    /// Returns the facts stated about a value.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &GraphValue {
         &self.values[id.index()]
     }
 
-    /// What is said about a value, writable. Names stay as they are.
+    /// Returns the facts stated about a value, writable. Names stay as they are.
     pub fn value_mut(&mut self, id: ValueId) -> &mut GraphValue {
         &mut self.values[id.index()]
     }

@@ -72,7 +72,7 @@ impl Length {
         (product.0.len() <= MAX_TERMS).then_some(product)
     }
 
-    /// What times `divisor` is this; `None` where that is no expression, or one of several terms
+    /// Quotient of this and `divisor`; `None` where that is no expression, or one of several terms
     /// that both divide.
     fn over(&self, divisor: &Self) -> Option<Self> {
         let (below, by) = divisor.0.first_key_value()?;

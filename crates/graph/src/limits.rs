@@ -1,4 +1,4 @@
-//! What the values of a model may take, for the whole process: a model of a hundred bytes can ask
+//! Limits of the values of a model, for the whole process: a model of a hundred bytes can ask
 //! for any amount of memory and time.
 
 use std::sync::OnceLock;

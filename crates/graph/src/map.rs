@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 
-/// What the keys of a map are.
+/// Type of the keys of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapKey {
     /// Numbers of type `INT64`.
@@ -69,7 +69,7 @@ impl KeyedMap {
         Ok(Self { kind, keys, values })
     }
 
-    /// What the keys are.
+    /// Type of the keys.
     #[must_use]
     pub fn kind(&self) -> MapKey {
         self.kind

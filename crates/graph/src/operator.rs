@@ -68,7 +68,7 @@ impl<'a, T> OperatorInputs<'a, T> {
     }
 }
 
-/// What an operator means: its attributes are the fields of the implementing struct.
+/// Semantics of an operator: its attributes are the fields of the implementing struct.
 ///
 /// Downcast with `(operator as &dyn Any).downcast_ref::<Conv>()`, or [`crate::Node::operator`].
 pub trait Operator: Any + fmt::Debug + Send + Sync {
@@ -120,7 +120,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// What is known of the inputs of the subgraph at a position, from what is known of the node's.
+    /// Facts about the inputs of the subgraph at a position, from those of the node's inputs.
     ///
     /// # Errors
     /// When the node's inputs cannot be right.
@@ -212,7 +212,7 @@ impl Arity {
     }
 }
 
-/// What a node says about itself to the parser of its operator.
+/// Context of an operator's parser: the node's own facts.
 #[derive(Debug)]
 pub struct ParseContext<'a> {
     /// The attributes; unread ones are an error of the caller.

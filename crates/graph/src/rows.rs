@@ -99,7 +99,7 @@ const ON_FIRST: &[&str] = &[
     "QuantizeLinear",
 ];
 
-/// What rewrites make of these.
+/// Rows of operators that rewrites make.
 const FUSED: &[&str] = &[
     "Attention",
     "FusedConv",

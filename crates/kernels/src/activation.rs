@@ -236,7 +236,7 @@ impl ActivateRows {
         with_map!(self.activation, f => s.enter(MapRows { f, on: self }));
     }
 
-    /// As [`ActivateRows::run`], for results that are rounded to BF16.
+    /// Runs like [`ActivateRows::run`], for results that are rounded to BF16.
     ///
     /// # Safety
     /// As there.

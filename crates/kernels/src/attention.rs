@@ -452,7 +452,7 @@ impl AttentionTask<'_> {
         }
     }
 
-    /// As [`AttentionTask::scores`], key by key from memory.
+    /// Computes [`AttentionTask::scores`] key by key from memory.
     #[inline(always)]
     fn few_scores<S: Simd>(
         &self,
@@ -473,7 +473,7 @@ impl AttentionTask<'_> {
         }
     }
 
-    /// As [`AttentionTask::values`], key by key from memory.
+    /// Computes [`AttentionTask::values`] key by key from memory.
     #[inline(always)]
     fn few_values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &AttentionScratch<'_>) {
         let n = self.a.value_size;

@@ -1,4 +1,4 @@
-//! What matrices and images are made of: FP32, or BF16 that kernels widen as they load and round
+//! Elements of matrices and images: FP32, or BF16 that kernels widen as they load and round
 //! as they store.
 
 use half::bf16;

@@ -114,7 +114,7 @@ pub(crate) struct ByteImage {
     pub(crate) data: *const u8,
     /// How many bytes it has.
     pub(crate) len: usize,
-    /// What is turned in each byte, and the byte of the padding before.
+    /// Bits that are turned in each byte, and the byte of the padding before.
     pub(crate) flip: u8,
     pub(crate) fill: u8,
 }
@@ -132,7 +132,7 @@ pub(crate) struct LineConv<'a> {
     out: [usize; 2],
     /// Images beside each other: batch and depth.
     images: usize,
-    /// What is turned in each byte, and the byte of the padding before.
+    /// Bits that are turned in each byte, and the byte of the padding before.
     flip: u8,
     fill: u8,
     /// Whether tiles are read from the image itself.

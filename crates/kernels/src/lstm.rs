@@ -80,13 +80,13 @@ pub struct LstmLayer<'a> {
 /// States before the first step, zero where absent: `[directions, batch, hidden]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitialStates<'a> {
-    /// Of the output.
+    /// State of the output.
     pub h: Option<&'a [f32]>,
-    /// Of the cell.
+    /// State of the cell.
     pub c: Option<&'a [f32]>,
 }
 
-/// What is wanted of a run.
+/// Outputs that are wanted of a run.
 #[derive(Debug, Default)]
 pub struct LstmOutputs<'a> {
     /// `[steps, directions, batch, hidden]`.

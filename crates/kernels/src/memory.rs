@@ -72,7 +72,7 @@ impl AlignedFloats {
         Self { lines, count, home: LineStorage::Block(block) }
     }
 
-    /// As [`AlignedFloats::zeroed`], for what is kept long: small buffers share large pages with others,
+    /// Allocates like [`AlignedFloats::zeroed`] what is kept long: small buffers share large pages with others,
     /// and those pages are free again when all of them are.
     pub(crate) fn lasting(len: usize) -> Self {
         let count = len.div_ceil(16);

@@ -19,7 +19,7 @@ pub struct RowNormalization<'a> {
     pub epsilon: f32,
 }
 
-/// What a row is divided by.
+/// Divisor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormKind {
     /// `(x - mean) / sqrt(variance + epsilon)`, with the variance of the whole row.
@@ -28,7 +28,7 @@ pub enum NormKind {
     RootMeanSquare,
 }
 
-/// What else a normalisation does and yields.
+/// Other inputs and outputs of a normalisation.
 #[derive(Debug, Default)]
 pub struct SkipConnection<'a> {
     /// Added to `x` first, of its shape (a residual connection).

@@ -8,7 +8,7 @@ use crate::reduce::{sum, sum_squared_differences};
 /// Sums are taken over this many elements at a time and added in f64.
 const RUN: usize = 4096;
 
-/// What the statistics of a normalisation are taken of: each group of each item.
+/// Elements behind the statistics of a normalisation: each group of each item.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelGroups<'a> {
     /// Channels of an item.
@@ -196,7 +196,7 @@ mod tests {
     use crate::gemm::test_values as values;
     use crate::{Isa, ThreadPool};
 
-    /// As the formula says, in f64.
+    /// Computes the formula in f64.
     fn expected(x: &[f32], slab: usize, columns: usize, scale: &[f32], bias: &[f32]) -> Vec<f64> {
         let mut y = Vec::new();
         for group in x.chunks(slab) {

@@ -9,7 +9,7 @@ use crate::isa::{IsaKernel, Simd};
 use crate::math;
 use crate::memory::DisjointSlice;
 
-/// What a window becomes.
+/// Function of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowPool {
     /// The greatest value that is not padding, NaN if one is; -infinity where there is none.
@@ -23,7 +23,7 @@ pub enum WindowPool {
 /// The constants of a pooling over height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolParams {
-    /// What a window becomes.
+    /// Function of a window.
     pub pool: WindowPool,
     /// Size of the window.
     pub kernel: [usize; 2],

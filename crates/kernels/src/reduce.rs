@@ -4,7 +4,7 @@ use crate::KernelContext;
 use crate::isa::{IsaKernel, Simd};
 use crate::memory::DisjointSlice;
 
-/// What a row becomes.
+/// Function of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RowReduce {

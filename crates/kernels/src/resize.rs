@@ -5,7 +5,7 @@ use crate::gemm::{copy_run, zero_run};
 use crate::isa::{IsaKernel, Simd};
 use crate::memory::DisjointSlice;
 
-/// What the places of a resized axis are made of.
+/// Sources and weights of the places of a resized axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResizeSamples {
     /// Where the terms of each place end.

@@ -1,4 +1,4 @@
-//! What this machine can do, for whoever asks: the program's command, metrics, cost models.
+//! Abilities of this machine, for the program's command, metrics and cost models.
 
 use galatea_apple::{ChipIdentity, CpuFeature};
 use galatea_kernels::Isa;
@@ -11,7 +11,7 @@ use crate::machine::linux_chip;
 /// Cores of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreKind {
-    /// What the system calls it, such as `Performance`.
+    /// Name that the system gives it, such as `Performance`.
     pub name: Option<String>,
     /// How many there are.
     pub cores: u64,
@@ -30,7 +30,7 @@ pub struct PeakEstimate {
     pub gflops: f64,
 }
 
-/// What this machine can do. What nobody knows is absent.
+/// Abilities of this machine. What nobody knows is absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostCapabilities {
     /// The chip.
@@ -56,7 +56,7 @@ pub struct HostCapabilities {
 }
 
 impl HostCapabilities {
-    /// Of this machine.
+    /// Returns those of this machine.
     #[must_use]
     pub fn detect() -> Self {
         match ChipIdentity::detect() {
@@ -85,7 +85,7 @@ impl HostCapabilities {
         }
     }
 
-    /// Of a chip that tells of itself, with kernels of this instruction set.
+    /// Returns those of a chip that tells of itself, with kernels of this instruction set.
     #[must_use]
     pub fn of(chip: &ChipIdentity, isa: Isa) -> Self {
         let kind = |cluster: &galatea_apple::CoreCluster| CoreKind {

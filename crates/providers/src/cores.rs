@@ -46,7 +46,7 @@ impl HostCores {
         DeviceLanes { runs: Self::detect().fast.max(1), short: SHORT }
     }
 
-    /// Of a chip that tells of itself.
+    /// Cores of a chip that tells of itself.
     fn of_chip(chip: &ChipIdentity, all: usize) -> Self {
         let fast = usize::try_from(chip.fastest_cores()).unwrap_or(all).clamp(1, all.max(1));
         Self { fast, mixed: chip.clusters.len() > 1 && fast < all, numbers: BTreeSet::new() }
@@ -68,7 +68,7 @@ impl HostCores {
         Self { fast: all, mixed: false, numbers: BTreeSet::new() }
     }
 
-    /// Of processors by number: those that are fast, where any differ, and those that the process may
+    /// Chooses processors by number: those that are fast, where any differ, and those that the process may
     /// use. A quota may give it fewer than these: `all`.
     #[cfg(target_os = "linux")]
     fn of_numbers(fast: Option<BTreeSet<usize>>, allowed: BTreeSet<usize>, all: usize) -> Self {

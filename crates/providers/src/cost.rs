@@ -18,7 +18,7 @@ fn core_operations(isa: Isa) -> f64 {
     }
 }
 
-/// What this host's processor is taken to reach: what is known of its chip, else what its cores may.
+/// Reach of this host's CPU: what is known of its chip, else what its cores may.
 pub(crate) fn of_host(isa: Isa) -> UnitCost {
     let chip = ChipIdentity::detect().ok();
     let known = chip.and_then(|chip| chips::find(&chip.name));
@@ -33,7 +33,7 @@ fn elements(fact: &Fact) -> f64 {
     fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1) as f64).product()
 }
 
-/// What a node asks of a processor.
+/// Demand of a node on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ProcessorDemand {
     /// Operations, roughly: two per element of the output and element of the second operand's column for products,
@@ -47,7 +47,7 @@ pub(crate) struct ProcessorDemand {
 /// Operators that multiply matrices.
 const PRODUCTS: [&str; 6] = ["MatMul", "Gemm", "Conv", "LSTM", "GRU", "RNN"];
 
-/// What a node asks for when the lengths are these.
+/// Demand of a node when the lengths are these.
 pub(crate) fn demand(node: &Node, facts: &[Option<Fact>]) -> ProcessorDemand {
     let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
     let work = NodeWork::of(node, &fact).total();

@@ -1,4 +1,4 @@
-//! What this machine is called in records of measurements.
+//! Name of this machine in records of measurements.
 
 use galatea_apple::ChipIdentity;
 use galatea_kernels::Isa;

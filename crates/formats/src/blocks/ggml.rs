@@ -15,7 +15,7 @@ pub(super) struct GgmlRows {
     pub(super) bytes: Bytes,
 }
 
-/// What is done with the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; the
+/// Visitor of the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; the
 /// function takes it apart into codes, scales and offsets, and leaves alone the offsets of a type that has
 /// none.
 trait BlockVisitor {
@@ -56,7 +56,7 @@ impl GgmlRows {
 }
 
 impl GgmlRows {
-    /// What the scales of each block are multiples of, and the offsets.
+    /// Factors that the scales of each block are multiples of, and the offsets.
     pub(super) fn super_scales(
         &self,
         row: usize,

@@ -124,7 +124,7 @@ impl BlockMatrix {
         self.columns
     }
 
-    /// What the codes are.
+    /// Codes.
     #[must_use]
     pub fn format(&self) -> CodeFormat {
         self.format

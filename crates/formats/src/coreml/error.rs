@@ -1,4 +1,4 @@
-//! What can be wrong with a Core ML model, and where.
+//! Errors of a Core ML model, and where they arise.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use galatea_graph::{GraphError, OpError};
 use galatea_tensor::TensorError;
 
-/// What was wrong.
+/// Description of what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoreMlErrorKind {
@@ -16,7 +16,7 @@ pub enum CoreMlErrorKind {
     Encoding {
         /// How far the bytes could be read.
         offset_bytes: usize,
-        /// What the decoder says, with the message and field it was in.
+        /// Message of the decoder, with the message and field it was in.
         text: String,
     },
     /// The model needs a version of the format outside the supported range.
@@ -68,13 +68,13 @@ impl CoreMlError {
         self
     }
 
-    /// What was wrong.
+    /// Description of what was wrong.
     #[must_use]
     pub fn kind(&self) -> &CoreMlErrorKind {
         &self.kind
     }
 
-    /// What it is about, such as `function 'main': operation 'y' (conv)`; empty for the whole model.
+    /// Place of it, such as `function 'main': operation 'y' (conv)`; empty for the whole model.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place

@@ -1,4 +1,4 @@
-//! What goes in and out of a model: its features, and the shapes that they may have.
+//! Inputs and outputs of a model: its features, and the shapes that they may have.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use super::proto::{
 pub struct ModelFeature {
     /// Its name.
     pub name: String,
-    /// What it is, in the author's words.
+    /// Description in the author's words.
     pub description: String,
     /// Its type.
     pub kind: FeatureType,

@@ -50,7 +50,7 @@ pub struct LoadedCoreMl {
     pub functions: Vec<CoreMlFunction>,
     /// The position of the function that is run where none is named.
     pub default_function: usize,
-    /// What the file says about itself.
+    /// Description that the file gives of itself.
     pub info: CoreMlModelInfo,
     /// The files that constants lie in, mapped.
     pub files: Vec<CoreMlFile>,
@@ -65,14 +65,14 @@ pub struct CoreMlFile {
     pub memory: Arc<MappedFile>,
 }
 
-/// What a file says about itself.
+/// Description that a file gives of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreMlModelInfo {
-    /// What the model does.
+    /// Purpose of the model.
     pub description: String,
     /// Its version.
     pub version: String,
-    /// Who made it.
+    /// Author.
     pub author: String,
     /// Its licence.
     pub license: String,
@@ -88,17 +88,17 @@ pub struct CoreMlFunction {
     /// The computation. Its inputs are the function's, then its states; its outputs the function's,
     /// then its states as a run leaves them.
     pub graph: Graph,
-    /// What a run is given.
+    /// Inputs of a run.
     pub inputs: Vec<ModelFeature>,
-    /// What a run gives.
+    /// Outputs of a run.
     pub outputs: Vec<ModelFeature>,
-    /// What a run finds and leaves: zeros before the first.
+    /// States that a run finds and leaves: zeros before the first.
     pub states: Vec<ModelFeature>,
-    /// Of a classifier, the labels in the order of their probabilities.
+    /// Labels of a classifier, in the order of their probabilities.
     pub labels: Option<ClassifierClasses>,
 }
 
-/// What a classifier tells apart.
+/// Classes of a classifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassifierClasses {
     /// The output that is the most probable label.

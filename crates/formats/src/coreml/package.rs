@@ -10,7 +10,7 @@ use super::error::CoreMlError;
 /// The most bytes of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// What `PackageManifest.json` says.
+/// Fields of `PackageManifest.json`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PackageManifest {

@@ -12,7 +12,7 @@ use super::proto::{FeatureDescription, ModelDescription, mil as proto};
 use super::weights::WeightFiles;
 use super::{ClassifierClasses, CoreMlFunction, import};
 
-/// What a description says of one function.
+/// Description of one function.
 struct DescribedFunction<'d> {
     name: &'d str,
     input: &'d [FeatureDescription],
@@ -149,7 +149,7 @@ fn ordered(
     ids.iter().filter_map(|&id| by_name.remove(&graph.value(id).name)).collect()
 }
 
-/// What the description says of inputs must be what the program takes.
+/// Descriptions of inputs must be what the program takes.
 fn check_types(graph: &Graph, inputs: &[ModelFeature]) -> Result<(), CoreMlError> {
     for feature in inputs {
         let Some(id) = graph.find_value(&feature.name) else { continue };

@@ -18,16 +18,16 @@ use super::proto::{
 };
 use super::weights::{MARK, TYPES, UNIT, VERSION};
 
-/// What a package says of a function.
+/// Description of a function in a package.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenDescription {
     /// Its name.
     pub name: String,
-    /// What a run is given, in the order of the program's inputs.
+    /// Inputs of a run, in the order of the program's inputs.
     pub inputs: Vec<ModelFeature>,
-    /// What a run gives.
+    /// Outputs of a run.
     pub outputs: Vec<ModelFeature>,
-    /// What a run finds and leaves.
+    /// States that a run finds and leaves.
     pub states: Vec<ModelFeature>,
 }
 
@@ -38,11 +38,11 @@ pub struct NewPackage {
     pub specification: i32,
     /// The functions.
     pub program: mil::MilProgram,
-    /// What is said of each.
+    /// Description of each.
     pub functions: Vec<WrittenDescription>,
     /// The one that is run where none is named.
     pub default_function: String,
-    /// What the package says of itself.
+    /// Description that the package gives of itself.
     pub info: CoreMlModelInfo,
 }
 

@@ -102,7 +102,7 @@ impl GgufCursor {
         })
     }
 
-    /// What was passed since a place.
+    /// Bytes that were passed since a place.
     pub(super) fn since(&self, start: usize) -> Bytes {
         self.bytes.slice(start.min(self.at)..self.at)
     }

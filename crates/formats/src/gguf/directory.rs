@@ -26,7 +26,7 @@ pub struct TensorEntry {
     dims: Vec<usize>,
     shape: Vec<usize>,
     kind: GgmlType,
-    /// Of its file.
+    /// Number of its file.
     window: Range<usize>,
     bytes: Bytes,
     memory: Arc<dyn Allocation>,

@@ -242,7 +242,7 @@ impl GgufValue {
         }
     }
 
-    /// What an error says of the value.
+    /// Name of the value in errors.
     fn described(&self) -> String {
         match self {
             Self::Array(array) => format!("an array of {} {} values", array.len, array.kind),
@@ -295,9 +295,9 @@ impl GgufValue {
     }
 }
 
-/// What a value can be read as; integers of any width that hold the number, floats of either width.
+/// Types that a value can be read as; integers of any width that hold the number, floats of either width.
 pub trait FromValue<'a>: Sized {
-    /// What an error says was expected.
+    /// Expectation in errors.
     const EXPECTED: &'static str;
     /// The value in this form, if it has it.
     fn from_value(value: &'a GgufValue) -> Option<Self>;

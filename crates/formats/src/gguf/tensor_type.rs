@@ -47,7 +47,7 @@ pub enum GgmlType {
     Q1_0,
 }
 
-/// What a type is.
+/// Facts about a type.
 #[derive(Clone, Copy, Debug)]
 struct TensorTypeRow {
     kind: GgmlType,
@@ -58,7 +58,7 @@ struct TensorTypeRow {
     form: BlockForm,
 }
 
-/// What the bytes of a block are.
+/// Bytes of a block.
 #[derive(Clone, Copy, Debug)]
 enum BlockForm {
     /// Elements, one after the other.
@@ -225,7 +225,7 @@ impl GgmlType {
         }
     }
 
-    /// What the codes are, for types of few bits that can be taken apart here.
+    /// Codes, for low-bit types that can be taken apart here.
     #[must_use]
     pub fn code_format(self) -> Option<CodeFormat> {
         match self.row().form {

@@ -28,7 +28,7 @@ pub struct LayerFormat {
     pub group_size: usize,
 }
 
-/// What `config.json` says of codes.
+/// Settings of codes in `config.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MlxQuantization {
     default: LayerFormat,

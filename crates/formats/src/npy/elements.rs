@@ -31,9 +31,9 @@ const KINDS: &[(&str, DataType)] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NpyKind {
     Number(DataType),
-    /// So many UTF-32 characters.
+    /// Number of UTF-32 characters.
     Text(usize),
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(usize),
 }
 

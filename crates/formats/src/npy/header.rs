@@ -10,7 +10,7 @@ const MAX_HEADER: usize = 1 << 16;
 /// NumPy's limit on axes.
 const MAX_RANK: usize = 64;
 
-/// What the header says.
+/// Fields of the header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NpyHeader {
     pub(super) descr: String,

@@ -18,7 +18,7 @@ pub use archive::{read_npz, read_npz_from, write_npz, write_npz_to};
 use elements::NpyDescr;
 use header::NpyHeader;
 
-/// What was wrong.
+/// Description of what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NpyErrorKind {
@@ -54,7 +54,7 @@ impl NpyError {
         Self { kind: self.kind, place: Some(place) }
     }
 
-    /// What was wrong.
+    /// Description of what was wrong.
     #[must_use]
     pub fn kind(&self) -> &NpyErrorKind {
         &self.kind

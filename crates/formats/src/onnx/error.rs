@@ -1,4 +1,4 @@
-//! What can be wrong with an ONNX file, and where.
+//! Errors of an ONNX file, and where they arise.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use galatea_graph::GraphError;
 use galatea_tensor::TensorError;
 
-/// What was wrong.
+/// Description of what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnnxErrorKind {
@@ -16,7 +16,7 @@ pub enum OnnxErrorKind {
     Encoding {
         /// How far the bytes could be read.
         offset_bytes: usize,
-        /// What the decoder says, with the message and field it was in.
+        /// Message of the decoder, with the message and field it was in.
         text: String,
     },
     /// The model needs an opset or format version outside the supported range.
@@ -59,7 +59,7 @@ impl OnnxError {
         self
     }
 
-    /// What was wrong.
+    /// Description of what was wrong.
     #[must_use]
     pub fn kind(&self) -> &OnnxErrorKind {
         &self.kind

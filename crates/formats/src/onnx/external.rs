@@ -21,7 +21,7 @@ pub(super) struct ExternalData<'a> {
     /// Whether the model itself is a mapped file too.
     model_is_mapped: bool,
     dense_bytes: usize,
-    /// Of all sparse constants so far, values and positions.
+    /// Bytes of all sparse constants so far, values and positions.
     sparse_bytes: usize,
 }
 
@@ -37,7 +37,7 @@ const DENSE_BYTES_EACH: usize = 512;
 pub(super) struct ExternalWindow {
     pub(super) memory: Arc<dyn Allocation>,
     pub(super) offset_bytes: usize,
-    /// As the model states it, else up to the end of the file.
+    /// Length that the model states, else up to the end of the file.
     pub(super) len_bytes: usize,
     /// Whether the model states the length.
     pub(super) stated: bool,

@@ -37,7 +37,7 @@ pub const NEWEST_OPSET: i64 = 28;
 /// The newest version of the domain `ai.onnx.ml` that models may import.
 pub const NEWEST_ML_OPSET: i64 = 5;
 
-/// What a file says about itself.
+/// Description that a file gives of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnnxModelInfo {
     /// Version of the file format.

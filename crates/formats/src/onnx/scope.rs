@@ -1,4 +1,4 @@
-//! What a name in a list of nodes refers to.
+//! Meanings of the names in a list of nodes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ type CallAttributes<'a> = HashMap<&'a str, &'a AttributeProto>;
 /// A subgraph as one list of nodes sees it.
 #[derive(Clone, Debug)]
 pub(super) struct SeenSubgraph<'a> {
-    /// What its names refer to.
+    /// Meanings of its names.
     pub(super) scope: NameScope<'a>,
     /// The names under which the graph around it has the values that it reads from outside.
     pub(super) captured: BTreeSet<String>,
@@ -37,7 +37,7 @@ pub(super) enum NameScope<'a> {
         bound: HashMap<String, Option<ValueId>>,
         /// The attributes.
         attributes: CallAttributes<'a>,
-        /// Those of the call that are subgraphs: their names are the caller's.
+        /// Attributes of the call that are subgraphs: their names are the caller's.
         subgraphs: HashMap<&'a str, SeenSubgraph<'a>>,
     },
 }

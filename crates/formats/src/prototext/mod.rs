@@ -52,7 +52,7 @@ pub struct TextProblem {
     pub place: TextPosition,
     /// The field, such as `input[0].dims`; empty outside fields.
     pub path: String,
-    /// What.
+    /// Description.
     pub message: String,
 }
 

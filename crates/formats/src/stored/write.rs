@@ -84,7 +84,7 @@ fn same(graph: &Graph, again: &Graph) -> Result<(), StoredError> {
     Ok(())
 }
 
-/// What makes constants the same: place and length of their bytes, type and shape.
+/// Key by which constants are the same: place and length of their bytes, type and shape.
 type ConstantKey = (usize, usize, DataType, Vec<usize>);
 
 struct StoredWriter<'a> {

@@ -1,4 +1,4 @@
-//! What an operator that does not exist was perhaps meant to be.
+//! Suggestions for operators that do not exist.
 
 use super::all;
 use crate::operator::OpDef;

@@ -143,7 +143,7 @@ const TYPES: &[DataType] = &[
     DataType::Bytes,
 ];
 
-/// What is wrong with the answer to random inputs, if anything.
+/// Fault of the answer to random inputs, if any.
 fn trial(row: &OpDef, dice: &mut Dice) -> Option<String> {
     let count = (row.inputs.min + dice.below(6)).min(row.inputs.max).min(12);
     let shape = *dice.pick(SHAPES);

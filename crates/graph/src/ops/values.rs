@@ -14,13 +14,13 @@ use crate::ops::bounds::bounded;
 /// The elements of a tensor in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TensorValues {
-    /// Of a `BOOL` tensor.
+    /// Elements of a `BOOL` tensor.
     Bools(Vec<bool>),
-    /// Of any integer tensor.
+    /// Elements of any integer tensor.
     Integers(Vec<i128>),
-    /// Of any float tensor.
+    /// Elements of any float tensor.
     Floats(Vec<f64>),
-    /// Of a `BYTES` tensor.
+    /// Elements of a `BYTES` tensor.
     Strings(Vec<ByteString>),
 }
 

@@ -57,7 +57,7 @@ pub(super) const MAPS: &[&str] = &[
     "Xor",
 ];
 
-/// Those of them that lengths are computed with.
+/// Operators among them that lengths are computed with.
 const ON_LENGTHS: &[&str] = &["Add", "Cast", "Div", "Identity", "Max", "Min", "Mul", "Sub"];
 
 pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
@@ -118,7 +118,7 @@ fn number_all(tensor: &Tensor) -> Option<f64> {
     all.iter().all(|one| *one == first).then_some(first)
 }
 
-/// What stands behind in the result, of what stands behind in the operands.
+/// Returns the content behind the result, from that behind the operands.
 fn combined(
     walk: &PaddingWalk<'_>,
     node: &Node,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
 
-/// What is added to a score so that its share is 0 whatever the score was: scores are less than this apart.
+/// Number that is added to a score so that its share is 0 whatever the score was: scores are less than this apart.
 const HIDING: f64 = -9e3;
 
 /// Which axes of a graph's inputs may be longer than what they hold, and what has to be cut off.
@@ -30,7 +30,7 @@ pub struct GraphPadding {
     pub masks: Vec<usize>,
 }
 
-/// What stands behind the real positions along an axis.
+/// Content behind the real positions along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PaddingContent {
     /// Something finite.
@@ -74,7 +74,7 @@ impl InputPlaces {
 /// For each axis of the length, what stands behind.
 type PaddedValueAxes = BTreeMap<usize, PaddingContent>;
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Clone, Debug, PartialEq)]
 enum PaddedValue {
     /// A tensor; without axes it does not depend on the length.
@@ -83,7 +83,7 @@ enum PaddedValue {
     Lengths,
 }
 
-/// What a graph is followed with.
+/// State of a walk through a graph.
 struct PaddingWalk<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
@@ -202,7 +202,7 @@ impl<'g> PaddingWalk<'g> {
         shape.ok_or_else(|| "a shape is not known".to_owned())
     }
 
-    /// What is known of an input of a node; nothing where it is absent.
+    /// Returns the facts about an input of a node; nothing where it is absent.
     fn given(&self, node: &Node, at: usize) -> Option<(ValueId, PaddedValue)> {
         let id = node.input(at)?;
         Some((id, self.kind(id)))

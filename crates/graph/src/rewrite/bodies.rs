@@ -1,6 +1,6 @@
 //! The subgraphs of control-flow operators are rewritten like the graph around them.
 //!
-//! What they capture and is constant becomes their own constant, so that weights outside of a loop
+//! Moves captured constants into bodies, so that weights outside of a loop
 //! are packed and folded inside; what they do not read any more is not captured any more.
 
 use std::collections::{HashMap, HashSet};

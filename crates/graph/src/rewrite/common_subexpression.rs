@@ -11,7 +11,7 @@ use crate::graph::{Graph, Node, ValueId};
 /// The first bytes of constants tell most different ones apart.
 const BEGINNING: usize = 64;
 
-/// What makes two nodes compute the same: operator with attributes, inputs, which outputs exist.
+/// Key by which two nodes compute the same: operator with attributes, inputs, which outputs exist.
 type NodeKey = (String, String, String, Vec<Option<ValueId>>, usize);
 
 pub(super) fn apply(graph: &mut Graph, _: &ValueMaps) -> Result<usize, GraphError> {

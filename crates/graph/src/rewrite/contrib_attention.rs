@@ -81,7 +81,7 @@ enum AttentionStorage {
     Quantised([usize; 3]),
 }
 
-/// What is added to the scores.
+/// Mask that is added to the scores.
 enum ContribMask {
     None,
     Numbers(ValueId),
@@ -95,7 +95,7 @@ struct ContribAttentionMatch {
     scale: f32,
     causal: bool,
     mask: ContribMask,
-    /// What a hidden key adds to its score.
+    /// Number that a hidden key adds to its score.
     hidden: f32,
 }
 
@@ -273,7 +273,7 @@ impl AttentionNodes<'_> {
         parts
     }
 
-    /// What a mask of keys adds to the scores, `[B, 1, 1, T]`.
+    /// Mask of keys as it is added to the scores, `[B, 1, 1, T]`.
     fn mask(&mut self, keys: ValueId, dtype: DataType, hidden: f32) -> ValueId {
         let none = match dtype {
             DataType::Int64 => Tensor::scalar(0_i64),

@@ -106,7 +106,7 @@ pub(super) fn embedding(
     Ok(Some(made.nodes))
 }
 
-/// What an embedding reads.
+/// Inputs of an embedding.
 struct EmbeddingInputs {
     ids: ValueId,
     words: ValueId,

@@ -1,6 +1,6 @@
 //! A depthwise convolution becomes one operator with the dense convolutions around it: `ConvChain`.
 //!
-//! What lies between them is often many times as large as what goes in and comes out.
+//! Values between them are often many times as large as what goes in and comes out.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -32,7 +32,7 @@ struct LayerNormMatch {
     epsilon: f32,
 }
 
-/// Of a node with two inputs, one of which is a constant vector of the last axis: the other, the
+/// Splits a node with two inputs, one of which is a constant vector of the last axis: the other, the
 /// vector.
 fn beside_vector(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, ValueId)> {
     let a = node.input(0)?;

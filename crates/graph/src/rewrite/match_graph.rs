@@ -1,4 +1,4 @@
-//! What a rule asks about a graph.
+//! Questions of a rule about a graph.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Operator;
 
-/// Who writes and reads each value, and what is known of it.
+/// Writers and readers of each value, and the facts about it.
 #[derive(Debug)]
 pub struct ValueMaps {
     producers: Vec<Option<usize>>,
@@ -28,7 +28,7 @@ impl ValueMaps {
         self.facts.resize(graph.values().len(), None);
     }
 
-    /// What is known of a value.
+    /// Returns the facts about a value.
     #[must_use]
     pub fn fact(&self, id: ValueId) -> Option<&Fact> {
         self.facts.get(id.index())?.as_ref()
@@ -81,7 +81,7 @@ impl ValueMaps {
         }
     }
 
-    /// Of a node with two inputs where one is a constant scalar near `expected`: the other input.
+    /// Returns the other input of a node with two inputs where one is a constant scalar near `expected`.
     #[must_use]
     pub fn beside_scalar(&self, graph: &Graph, node: &Node, expected: f64) -> Option<ValueId> {
         let (other, found) = self.with_scalar(graph, node)?;
@@ -89,7 +89,7 @@ impl ValueMaps {
         ((found - expected).abs() <= 1e-3 * expected.abs()).then_some(other)
     }
 
-    /// Of a node with two inputs where one is a constant scalar: the other input and the scalar.
+    /// Returns the other input and the scalar of a node with two inputs where one is a constant scalar.
     #[must_use]
     pub fn with_scalar(&self, graph: &Graph, node: &Node) -> Option<(ValueId, f64)> {
         let a = node.input(0)?;

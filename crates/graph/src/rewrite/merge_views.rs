@@ -25,7 +25,7 @@ pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphE
     Ok(times)
 }
 
-/// What a reshape could read instead: the input of another one before it. A target that copies axes
+/// Returns the value that a reshape could read instead: the input of another one before it. A target that copies axes
 /// of its input needs the input that it has.
 fn before_reshape(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     let reshape = node.operator::<Reshape>()?;

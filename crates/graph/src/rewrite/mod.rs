@@ -61,7 +61,7 @@ pub type OnNode = fn(&mut Graph, &ValueMaps, usize) -> Result<Option<Vec<Node>>,
 /// A rule about the whole graph: gives how often it applied.
 pub type OnGraph = fn(&mut Graph, &ValueMaps) -> Result<usize, GraphError>;
 
-/// What a rule does.
+/// Effect of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum RuleFunction {
     /// Node by node.
@@ -77,7 +77,7 @@ pub struct RewriteRule {
     pub name: &'static str,
     /// The lowest level that runs the rule.
     pub level: RewriteLevel,
-    /// What it does.
+    /// Function that applies it.
     pub apply: RuleFunction,
 }
 
@@ -175,7 +175,7 @@ pub fn optimise(graph: &mut Graph, level: RewriteLevel) -> Result<RewriteReport,
     optimise_watched(graph, level, &mut |_, _, _| {})
 }
 
-/// As [`optimise`], and shows the graph after each rule that did something: the rule's name, how
+/// Optimises like [`optimise`], and shows the graph after each rule that did something: the rule's name, how
 /// often it applied, the graph.
 ///
 /// # Errors

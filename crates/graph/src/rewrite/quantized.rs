@@ -1,4 +1,4 @@
-//! What the rules about quantised values ask: what a float was made of, and what is made of it.
+//! Questions of the rules about quantised values: what a float was made of, and what is made of it.
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -23,7 +23,7 @@ pub(super) struct QuantizedValue {
     axis: i64,
 }
 
-/// What a float is made of, if it is one of 32 bits made by `DequantizeLinear` without blocks.
+/// Returns the source of a float, if it is one of 32 bits made by `DequantizeLinear` without blocks.
 pub(super) fn dequantized(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<QuantizedValue> {
     let node = &graph.nodes[maps.producer(id)?];
     let operator = node.operator::<DequantizeLinear>()?;
@@ -32,7 +32,7 @@ pub(super) fn dequantized(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Optio
     maps.is_fp32(id).then_some(found)
 }
 
-/// What a node makes, if it is a `QuantizeLinear` without blocks of 32-bit floats to bytes. The
+/// Returns the result of a node, if it is a `QuantizeLinear` without blocks of 32-bit floats to bytes. The
 /// value is the node's result.
 pub(super) fn quantized(maps: &ValueMaps, node: &Node) -> Option<QuantizedValue> {
     let operator = node.operator::<QuantizeLinear>()?;

@@ -1,4 +1,4 @@
-//! What lies between a `DequantizeLinear` and a `QuantizeLinear` and works on integers as well:
+//! Operators between a `DequantizeLinear` and a `QuantizeLinear` that work on integers as well:
 //! limits, moves of elements, sums.
 
 use std::sync::Arc;

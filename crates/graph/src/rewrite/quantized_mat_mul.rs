@@ -24,7 +24,7 @@ const TO_FLOAT: (&str, &str) = (CONTRIB_DOMAIN, "MatMulIntegerToFloat");
 struct DequantizedProduct {
     a: QuantizedValue,
     b: QuantizedValue,
-    /// Of a `Gemm`, with its bias in units of the sums.
+    /// Parts of a `Gemm`, with its bias in units of the sums.
     gemm: Option<(QGemm, Option<galatea_tensor::Tensor>)>,
 }
 

@@ -53,7 +53,7 @@ fn whole(
     (of_x && fits && maps.is_fp32(x)).then_some((x, scale, epsilon))
 }
 
-/// Of `x / √y`, however it is written, `x` and `y`.
+/// Returns `x` and `y` of `x / √y`, however it is written.
 fn normalised(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<(ValueId, ValueId)> {
     let node = &graph.nodes[maps.producer(id)?];
     match node.op_type.as_str() {

@@ -133,7 +133,7 @@ pub(super) unsafe fn float_row<S: Simd, const B: u32>(
     unsafe { if B == BF16 { s.load_bf16(from) } else { s.load_f16(from) } }
 }
 
-/// What columns become.
+/// Form that columns are unpacked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnForm {
     /// Rows of FP32, `stride` apart.
@@ -293,7 +293,7 @@ impl SliceUnpacker<'_> {
 }
 
 impl SliceUnpacker<'_> {
-    /// What the numbers of a row are multiplied by, and what is added.
+    /// Factors of the numbers of a row, and what is added.
     ///
     /// # Safety
     /// The row exists; `column` starts a vector.

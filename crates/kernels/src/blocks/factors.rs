@@ -28,7 +28,7 @@ pub(super) struct BlockFactorTable {
     per: usize,
     supers: usize,
     data: AlignedFloats,
-    /// Of superblocks.
+    /// Factors of superblocks.
     wholes: AlignedFloats,
 }
 
@@ -116,7 +116,7 @@ impl BlockFactorTable {
 pub(super) struct FactorReader<S: Simd> {
     form: FactorForm,
     data: *const u8,
-    /// What those of the next superblock multiply, and those of this one.
+    /// Factors of the next superblock, and those of this one.
     wholes: *const u16,
     whole: S::F,
     /// Blocks of this superblock that are left.

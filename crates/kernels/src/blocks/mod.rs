@@ -50,7 +50,7 @@ pub struct BlockProduct<'a> {
     pub c: &'a mut [f32],
     /// Leading dimension of `c`.
     pub ldc: usize,
-    /// What happens to the product before it is stored.
+    /// Finish of the product before it is stored.
     pub epilogue: GemmEpilogue<'a>,
 }
 

@@ -21,7 +21,7 @@ pub(super) const LINE: usize = SLICE * GROUP;
 /// The kinds of floats.
 pub(super) const FP16: u32 = 17;
 pub(super) const BF16: u32 = 18;
-/// What numbers of a table have too much, so that they are no less than 0.
+/// Offset of the numbers of a table, so that they are no less than 0.
 const TABLE_ZERO: u8 = 128;
 
 /// How many bits a number has, how many numbers of a column share a scale, and whether numbers name
@@ -124,7 +124,7 @@ impl BlockFormat {
     }
 }
 
-/// What is taken from or added to numbers.
+/// Shift of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StoredShift {
     /// `(number - zero) * scale`, with one zero for all.
@@ -160,7 +160,7 @@ pub struct BlockStorage {
     pub format: BlockFormat,
     /// The scales.
     pub factors: FactorForm,
-    /// What else makes a number.
+    /// Other parts of a number.
     pub shift: StoredShift,
 }
 
@@ -179,7 +179,7 @@ pub struct BlockColumn<'a> {
     pub super_shifts: &'a mut [f32],
 }
 
-/// What is taken from or added to numbers, with the values.
+/// Shift of numbers, with the values.
 pub(super) enum ShiftValues {
     Zero(f32),
     Zeros(BlockFactorTable),
@@ -357,13 +357,13 @@ impl PackedBlocks {
         self.data.as_slice().as_ptr().cast::<u8>().wrapping_add(start)
     }
 
-    /// What table entries have too much; nothing for other formats.
+    /// Offset of table entries; nothing for other formats.
     #[inline]
     pub(super) fn table_zero(&self) -> f32 {
         if self.format.table.is_some() { TABLE_ZERO.into() } else { 0.0 }
     }
 
-    /// What every number has too much, where `signed` takes 128 from those of a whole byte.
+    /// Offset of every number, where `signed` takes 128 from those of a whole byte.
     #[inline]
     pub(super) fn zero(&self, signed: bool) -> f32 {
         let own = if let ShiftValues::Zero(zero) = self.shifts { zero } else { 0.0 };

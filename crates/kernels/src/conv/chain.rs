@@ -35,7 +35,7 @@ const MIN_ROWS: usize = 6;
 pub struct ChainLink<'a> {
     /// Its weights.
     pub packed: &'a PackedConv,
-    /// What follows it; only the last of a chain may have a residual.
+    /// Activation and residual behind it; only the last of a chain may have a residual.
     pub epilogue: GemmEpilogue<'a>,
 }
 
@@ -51,10 +51,10 @@ pub struct ConvChainSpec<'a> {
     pub last: Option<ChainLink<'a>>,
 }
 
-/// What a chain is for an image of some size.
+/// Geometry of a chain for an image of some size.
 #[derive(Clone, Copy)]
 struct ChainGeometry {
-    /// Of the first convolution, where there is one.
+    /// Rows of the first convolution, where there is one.
     first: Option<ConvWindow>,
     depthwise: ConvWindow,
     /// Rows of the result in a step.
@@ -232,7 +232,7 @@ struct ChainBand<'a> {
     chain: &'a ConvChainSpec<'a>,
     geometry: &'a ChainGeometry,
     image: usize,
-    /// Of the depthwise convolution's result.
+    /// Rows of the depthwise convolution's result.
     rows: std::ops::Range<usize>,
     x: DisjointSlice<f32>,
     y: DisjointSlice<f32>,

@@ -40,7 +40,7 @@ impl ChainStep {
 /// between neighbours in the input, 0 where one element serves the whole axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainSpread {
-    /// As the result itself.
+    /// Same shape as the result itself.
     Same,
     /// By axes, the last one adjacent or repeated.
     Axes(Vec<(usize, usize)>),

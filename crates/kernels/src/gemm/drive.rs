@@ -150,7 +150,7 @@ impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
 enum GemmRows {
     /// In blocks of depth from here on, and the distance between those.
     Blocks(*const f32, usize),
-    /// As they lie in memory from here on, and the distance between rows.
+    /// Pointer to rows as they lie in memory from here on, and the distance between rows.
     Placed(*const f32, usize),
 }
 
@@ -167,7 +167,7 @@ impl GemmRows {
 }
 
 impl<A: RowSource> GemmPart<'_, A> {
-    /// What the step after block `i` of `together` reads of B, where `start` is the first term of
+    /// Returns the part of B that the step after block `i` of `together` reads, where `start` is the first term of
     /// those.
     #[inline(always)]
     fn following<S: Simd>(
@@ -343,7 +343,7 @@ impl<A: RowSource> IsaKernel for SharedBlockFill<'_, A> {
 /// differs is what is read how often, and from where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GemmBlocking {
-    /// As the lengths suggest.
+    /// Cut that the lengths suggest.
     #[default]
     Usual,
     /// Every thread multiplies its part of the rows with the whole of B.
@@ -356,7 +356,7 @@ pub enum GemmBlocking {
 }
 
 impl GemmBlocking {
-    /// What there is to choose from, with names; the first is the default.
+    /// Candidates with names; the first is the default.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("usual", Self::Usual),
         ("rows", Self::Rows),
@@ -484,7 +484,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     unsafe { multiply_cut(exec, batch, GemmBlocking::Usual, product) };
 }
 
-/// As [`multiply`], cut as asked for.
+/// Multiplies like [`multiply`], cut as asked for.
 ///
 /// # Safety
 /// As for [`multiply`].

@@ -1,4 +1,4 @@
-//! What happens to a product before it is stored: bias, residual, activation.
+//! Finish of a product before it is stored: bias, residual, activation.
 
 use crate::activation::ActivationFunction;
 use crate::isa::Simd;
@@ -101,7 +101,7 @@ pub(crate) struct TileFinish {
     join: MatrixJoin,
     pub(crate) low: f32,
     pub(crate) high: f32,
-    /// What the clamp of a register tile cannot do; applied to C when a block is complete.
+    /// Activation that the clamp of a register tile cannot do; applied to C when a block is complete.
     pub(crate) late: Option<ActivationFunction>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct GemmStep {
     pub(crate) accumulate: bool,
     /// On the last block: bias, residual and clamp, from this step's first row and column on.
     pub(crate) finish: Option<TileFinish>,
-    /// What the step after this one reads of B, to be brought near meanwhile.
+    /// Part of B that the step after this one reads, to be brought near meanwhile.
     pub(crate) ahead: PrefetchStretch,
 }
 
@@ -114,7 +114,7 @@ impl<const R: usize, const V: usize, const PLACED: bool> IsaKernel for GemmTile<
     }
 }
 
-/// As [`GemmTile`], with any row stride of A and several sums per element: for a few rows, where one
+/// Tile like [`GemmTile`], with any row stride of A and several sums per element: for a few rows, where one
 /// sum per element would wait for itself.
 struct ThinTile<'a, const R: usize, const V: usize, const U: usize>(&'a GemmStep);
 

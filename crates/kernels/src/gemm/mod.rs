@@ -63,7 +63,7 @@ pub fn gemm(
     gemm_cut(exec, GemmBlocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
 }
 
-/// As [`gemm`], cut into tasks as asked for; matrices come with their leading dimensions.
+/// Multiplies like [`gemm`], cut into tasks as asked for; matrices come with their leading dimensions.
 ///
 /// # Panics
 /// As [`gemm`].

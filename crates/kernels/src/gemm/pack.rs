@@ -9,7 +9,7 @@ use half::f16;
 /// Whether a matrix is used as it lies in memory or transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transposition {
-    /// As it lies.
+    /// Matrix as it lies.
     #[default]
     No,
     /// Transposed.

@@ -40,7 +40,7 @@ enum PackedInt8ConvWeights {
     Depthwise(Vec<f32>),
 }
 
-/// What is done to the sums of each output channel, as [`ColumnScales`] for products.
+/// Finish of the sums of each output channel, like [`ColumnScales`] for products.
 #[derive(Clone, Debug)]
 pub struct ConvColumns(PreparedInt8Conv);
 
@@ -308,7 +308,7 @@ struct ImageBytes<'a> {
     image: *const u8,
     /// Channels of the group.
     channels: usize,
-    /// What padding is.
+    /// Byte of the padding.
     fill: u8,
 }
 

@@ -54,7 +54,7 @@ pub(super) struct SummandJoin {
     zero: f32,
     scales: [f32; 2],
     divisor: ConstantDivisor,
-    /// What stands for zero, the smallest and the largest result.
+    /// Bytes of zero, of the smallest and of the largest result.
     result: (i32, i32, i32),
 }
 
@@ -96,7 +96,7 @@ impl SummandJoin {
         self.signed
     }
 
-    /// What stands for zero, the smallest and the largest result.
+    /// Bytes of zero, of the smallest and of the largest result.
     #[inline(always)]
     pub(super) fn result(&self) -> (i32, i32, i32) {
         self.result

@@ -57,7 +57,7 @@ pub enum Int8Target<'a> {
         /// The largest result.
         high: i32,
     },
-    /// As `QuantizedBytes`; what they stand for is then added to what other bytes stand for, and the sum made
+    /// Bytes like `QuantizedBytes`; their values are added to those of other bytes, and the sum made
     /// bytes again.
     Sum {
         /// The results.
@@ -73,7 +73,7 @@ pub enum Int8Target<'a> {
     },
     /// Scaled, with the bias of each column.
     Floats(&'a mut [f32]),
-    /// As they are.
+    /// Bytes as they are.
     Sums(&'a mut [i32]),
 }
 
@@ -84,7 +84,7 @@ pub struct Int8Summand<'a> {
     pub data: Option<&'a [u8]>,
     /// Whether they are two's complement, and what stands for zero.
     pub form: (bool, i32),
-    /// Of the product's own bytes, of the others, and of the result.
+    /// Scales of the product's own bytes, of the others, and of the result.
     pub scales: [f32; 3],
     /// Whether results are signed, and what stands for zero.
     pub result: (bool, i32),

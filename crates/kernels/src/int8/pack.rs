@@ -32,7 +32,7 @@ pub struct PackedInt8 {
     n: usize,
     width: usize,
     groups: usize,
-    /// What was taken from each value to make it a signed byte.
+    /// Number that was taken from each value to make it a signed byte.
     shift: i32,
     data: AlignedFloats,
     /// Sum of each packed column.
@@ -46,7 +46,7 @@ impl std::fmt::Debug for PackedInt8 {
     }
 }
 
-/// What unsigned bytes are moved by to be signed, and the other way round.
+/// Number between unsigned and signed bytes.
 pub(super) const HALF: i32 = 128;
 /// The bit that does so.
 pub(super) const FLIP: u8 = 0x80;
@@ -124,7 +124,7 @@ unsafe impl Send for Int8Panels {}
 // SAFETY: as for Send.
 unsafe impl Sync for Int8Panels {}
 
-/// What is done to the sums of each column; one value per column, and zeros up to a whole panel.
+/// Finish of the sums of each column; one value per column, and zeros up to a whole panel.
 #[derive(Clone, Debug)]
 pub struct ColumnScales {
     /// Added to the sums: what the zero points make constant, and a bias.

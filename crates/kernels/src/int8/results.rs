@@ -1,4 +1,4 @@
-//! What becomes of the sums that tiles leave: bytes are made two rows of two vectors at a time.
+//! Results of the sums that tiles leave: bytes are made two rows of two vectors at a time.
 
 use super::join::SummandJoin;
 use super::micro::{Int8Output, store, whole};

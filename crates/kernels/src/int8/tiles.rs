@@ -39,7 +39,7 @@ struct AmxPart<'a, A> {
     made: Option<(DisjointSlice<u8>, DisjointSlice<i32>)>,
 }
 
-/// What a task needs besides its operands, in bytes.
+/// Memory of a task besides its operands, in bytes.
 #[derive(Clone, Copy)]
 struct AmxWorkspace {
     /// Bytes between rows as copied.

@@ -89,7 +89,7 @@ impl TileExtent {
     }
 }
 
-/// What the terms of a tile are.
+/// Types of the terms of a tile.
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     allow(dead_code, reason = "there are no tiles here")

@@ -14,7 +14,7 @@ use super::pairs_neon::Bfmmla;
 
 /// An algorithm to be compiled for each set of BF16 instructions; as [`super::IsaKernel`].
 pub trait Bf16Kernel {
-    /// What the algorithm returns.
+    /// Result of the algorithm.
     type Output;
     /// The algorithm, in terms of `D`.
     fn run<D: Bf16Instructions>(self, d: D) -> Self::Output;

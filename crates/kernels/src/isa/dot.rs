@@ -15,13 +15,13 @@ use super::pairs_neon::I8mm;
 
 /// An algorithm to be compiled for each set of integer instructions; as [`super::Kernel`].
 pub trait DotKernel {
-    /// What the algorithm returns.
+    /// Result of the algorithm.
     type Output;
     /// The algorithm, in terms of `D`.
     fn run<D: DotInstructions>(self, d: D) -> Self::Output;
 }
 
-/// What the left-hand terms of a product look like to the instructions.
+/// Form of the left-hand terms of a product for the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftTerms {
     /// Bytes from 0 to 255.

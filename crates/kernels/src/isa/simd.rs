@@ -240,7 +240,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     #[inline(always)]
     fn prefetch(self, _p: *const f32) {}
 
-    /// As [`Simd::prefetch`], for a line that is going to be written.
+    /// Prefetches like [`Simd::prefetch`] a line that is going to be written.
     #[inline(always)]
     fn prefetch_to_write(self, p: *const f32) {
         self.prefetch(p);

@@ -5,7 +5,7 @@ use super::{PagedAttentionStep, PagedCaches, paged_attention};
 use crate::gemm::test_values as values;
 use crate::{Isa, KernelContext, ThreadPool};
 
-/// What a cache is made of.
+/// Element type of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Fp32,

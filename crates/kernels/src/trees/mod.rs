@@ -82,7 +82,7 @@ struct TreeRoot {
     longest: usize,
 }
 
-/// What the leaves say, by the position of the node among all nodes.
+/// Values of the leaves, by the position of the node among all nodes.
 #[derive(Debug)]
 enum LeafValues {
     /// Every leaf of a tree has one weight, for the same target.

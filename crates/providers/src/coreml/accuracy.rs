@@ -10,14 +10,14 @@ use super::NAME;
 use super::validation_cache::ValidationEntry;
 use crate::cpu::CpuProvider;
 
-/// What is compared, and how exactly.
+/// Comparison of an accuracy probe, and how exact it must be.
 pub(super) struct AccuracyProbe<'a> {
     /// A partition with known shapes.
     pub(super) graph: &'a Arc<Graph>,
     pub(super) options: &'a SessionOptions,
     /// The largest relative error: the root of the mean square of differences against that of results.
     pub(super) limit: f64,
-    /// What was found out before.
+    /// Earlier findings.
     pub(super) verdict: &'a ValidationEntry,
 }
 

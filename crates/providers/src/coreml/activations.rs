@@ -23,7 +23,7 @@ const SPECIFICATION: i32 = 8;
 /// Axes of a value that is an image, `[batch, channels, …]`.
 const IMAGE_AXES: usize = 4;
 
-/// What becomes of activations of 8 bits, by their names in the graph that a package is made of.
+/// Treatment of INT8 activations, by their names in the graph that a package is made of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Int8Activations {
     /// Scale and zero point of each value.
@@ -32,7 +32,7 @@ pub struct Int8Activations {
     pub exclude: Vec<String>,
 }
 
-/// What a node computes, as far as it matters here.
+/// Computation of a node, as far as it matters here.
 fn kind(node: &Node) -> Option<ActivationCodec> {
     Some(match node.op_type.as_str() {
         "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => ActivationCodec::Layer,

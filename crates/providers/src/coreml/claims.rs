@@ -26,7 +26,7 @@ pub(super) struct ClaimOptions<'a> {
     pub(super) insists: bool,
     /// Lengths that open axes are padded up to; none where there are only the usual ones.
     pub(super) buckets: &'a [usize],
-    /// What Core ML has planned on this machine.
+    /// Plans that Core ML has made on this machine.
     pub(super) measured: &'a PlannedElsewhere,
 }
 
@@ -37,7 +37,7 @@ impl ClaimOptions<'_> {
     }
 }
 
-/// What becomes of a node.
+/// Verdict on a node.
 #[derive(Clone, Debug)]
 enum NodeVerdict {
     /// The engine takes it, in about so many nanoseconds for usual lengths, with so many bytes of weights.

@@ -14,7 +14,7 @@ pub(super) fn is_constant(operation: &MilOperation) -> bool {
     operation.operator == "const" || operation.operator.starts_with("constexpr_")
 }
 
-/// What is known of a value of a program.
+/// Facts about a value of a program.
 #[derive(Clone, Copy)]
 enum ProgramValue<'f> {
     Constant(&'f MilValue),
@@ -64,7 +64,7 @@ pub(super) struct OffEngineStretch {
 }
 
 impl<'f> CompatibilityCheck<'f> {
-    /// What judges the operations of a function.
+    /// Checker of the operations of a function.
     pub(super) fn of(
         rules: &'f EngineRules,
         place: RulePlace,
@@ -88,7 +88,7 @@ impl<'f> CompatibilityCheck<'f> {
         }
     }
 
-    /// What the rules alone say.
+    /// Verdict of the rules alone.
     pub(super) fn ruled(&self, operation: &MilOperation) -> Option<String> {
         let operator = operation.operator.as_str();
         let mut refusing =
@@ -100,7 +100,7 @@ impl<'f> CompatibilityCheck<'f> {
         (!taken).then(|| format!("nothing says that the engine takes '{operator}'"))
     }
 
-    /// What an operation is to a compiler: its operator, and the types and shapes of what it reads and gives.
+    /// Identity of an operation for a compiler: its operator, and the types and shapes of what it reads and gives.
     pub(super) fn kind(&self, operation: &MilOperation) -> String {
         let shown = |found: &MilTensorType| {
             let lengths: Vec<String> = found
@@ -188,7 +188,7 @@ impl<'f> CompatibilityCheck<'f> {
         self.any_but(&[], operation, holds)
     }
 
-    /// As [`CompatibilityCheck::any`], of values that other parameters read than these.
+    /// Checks like [`CompatibilityCheck::any`] values that other parameters read than these.
     fn any_but(
         &self,
         apart_from: &[String],

@@ -19,7 +19,7 @@ use super::states::{FunctionState, NewState};
 use super::weights::WeightCompression;
 use super::{ranges, rows};
 
-/// What a package is to be.
+/// Options of a package.
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
     /// Whether floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
@@ -222,7 +222,7 @@ fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertErr
     }
 }
 
-/// What is known of an input once its shape is chosen.
+/// Fact about an input once its shape is chosen.
 fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<Fact, ConvertError> {
     let value = graph.value(id);
     let refuse = |text: String| Err(ConvertError::Graph(format!("input '{}': {text}", value.name)));
@@ -266,7 +266,7 @@ fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<F
 pub struct NewFunction<'g> {
     /// Its name.
     pub name: &'g str,
-    /// What it computes.
+    /// Precision that it computes in.
     pub graph: &'g Graph,
     /// Inputs and outputs of the graph that are states of the function; these came with version 9 of the
     /// format.
@@ -343,7 +343,7 @@ pub(super) struct OperationSpan {
     pub(super) wide: bool,
 }
 
-/// As [`convert`], with floats of this type whatever the options say of it, and what became of each node.
+/// Converts like [`convert`], with floats of this type whatever the options say of it, and tells what became of each node.
 pub(super) fn traced(
     graph: &Graph,
     options: &ConvertOptions,
@@ -432,7 +432,7 @@ fn written(
 }
 
 impl OperationSpan {
-    /// What begins at this place of the program: a node, or what is behind the last one.
+    /// Beginning at this place of the program: a node, or what is behind the last one.
     fn begun(emit: &mut ProgramEmitter<'_>, node: Option<&Node>, graph: &Graph) -> Self {
         let result = node.and_then(|node| node.output(0)).map(|id| graph.value(id).name.clone());
         let first = emit.builder().operations().len();
@@ -440,7 +440,7 @@ impl OperationSpan {
     }
 }
 
-/// What a node would be in a program.
+/// Form of a node in a program.
 pub(crate) struct ProbedNode {
     /// Why it has no form there.
     pub(crate) refused: Option<String>,
@@ -448,7 +448,7 @@ pub(crate) struct ProbedNode {
     pub(crate) operations: Range<usize>,
 }
 
-/// What each node of a graph would be in a program, and a function with all their operations. Weights are
+/// Form of each node of a graph in a program, and a function with all their operations. Weights are
 /// not looked at: they are inputs.
 pub(crate) fn probe(
     graph: &Graph,

@@ -1,4 +1,4 @@
-//! What a Neural Engine is predicted to take of a program that is written already, and how long that takes.
+//! Predictions for a program that is written already: which operations the Neural Engine takes, and how long that takes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,12 +11,12 @@ use super::neural_engine::NeuralEngine;
 use super::plans::PlannedElsewhere;
 use super::rules::{RulePlace, rules};
 
-/// What is predicted of a function.
+/// Prediction for a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostForecast {
     /// Operations that the engine takes; constants do not count.
     pub taken: usize,
-    /// Those that are left to others, by the reason, each with how many.
+    /// Operations that are left to others, by the reason, each with how many.
     pub left: BTreeMap<String, usize>,
     /// Milliseconds of a run on the engine, with one start: of each operation that it takes its arithmetic or
     /// its bytes, whichever takes longer.

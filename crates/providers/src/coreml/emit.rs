@@ -37,7 +37,7 @@ pub(crate) const MAX_AXES: usize = 5;
 /// Constants of the graph in a type of elements.
 type TypedConstants = HashMap<(ValueId, MilElement), MilVar>;
 
-/// What is known to be there already at a place of the program.
+/// Casts that are known to be there already at a place of the program.
 #[derive(Debug)]
 pub(crate) struct KnownCasts(HashMap<(MilVar, MilElement), MilVar>, TypedConstants, TypedConstants);
 
@@ -61,18 +61,18 @@ pub(crate) struct ProgramEmitter<'g> {
     islands: BTreeSet<String>,
     /// Whether operations are those of FP16, whatever floats are.
     as_half: bool,
-    /// What lies as the Neural Engine favours it; none where nothing is to.
+    /// Values in the ANE layout; none where nothing is to be.
     pub(super) favoured: Option<AneLayoutPlan>,
     /// The type that floats are computed in where nothing else is said, and that of this node.
     usual: MilElement,
     float: MilElement,
-    /// What the operations of this node are called.
+    /// Name of the operations of this node.
     stem: String,
     /// Nobody wants the program: large constants are not made.
     probing: bool,
     /// Inputs that are states, written in place.
     pub(super) slots: HashMap<ValueId, StateSlot>,
-    /// What states hold at this place of the program, where it was read.
+    /// Contents of states at this place of the program, where it was read.
     pub(super) held: HashMap<MilVar, MilVar>,
 }
 
@@ -336,7 +336,7 @@ impl<'g> ProgramEmitter<'g> {
 
     // --- What is known of the graph ----------------------------------------------------------------
 
-    /// What is known of a value.
+    /// Facts about a value.
     pub(crate) fn fact(&self, id: ValueId) -> Result<&'g Fact> {
         let found = self.facts.get(id.index()).and_then(Option::as_ref);
         found.ok_or_else(|| UnwritableNode("a value of which nothing is known".to_owned()))

@@ -39,7 +39,7 @@ const MASK: f32 = 1e8;
 const LOSS: f64 = 1.0 / 256.0;
 /// The most bytes of values that are watched in one pass over the samples.
 const WATCHED_BYTES: usize = 1 << 29;
-/// What a length counts as that is known in a run only.
+/// Count that stands for a length known in a run only.
 const LIKELY_LENGTH: usize = 128;
 
 /// How far a value reaches.

@@ -18,9 +18,9 @@ const DEPTH: usize = 64;
 
 /// The bits of FP16 but the sign.
 const MAGNITUDE: u16 = 0x7fff;
-/// Those of an infinity.
+/// Bits of an infinity.
 const INFINITE: u16 = 0x7c00;
-/// Those of the largest number.
+/// Bits of the largest number.
 const LARGEST: u16 = 0x7bff;
 
 /// Rounds to nearest; what is beyond FP16, such as the -3.4e38 of a mask, becomes the largest number of

@@ -14,7 +14,7 @@ pub(crate) enum LengthElement {
     Found(MilVar),
 }
 
-/// What a slice takes: an entry for each axis.
+/// Parts that a slice takes: an entry for each axis.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceTake {
     /// First positions, and those behind the last ones.

@@ -1,4 +1,4 @@
-//! What Core ML has planned on this machine for operations that were compiled before: it goes before the rules.
+//! Plans of Core ML on this machine for operations that were compiled before: they go before the rules.
 //!
 //! A plan says of each operation which units could run it. Where that is not what the rules say, the operation's kind
 //! is noted in a file for this chip and this build of the system, which the next load reads.
@@ -15,9 +15,9 @@ use super::engine::{TextRecords, facts, records};
 use super::neural_engine::NeuralEngine;
 use super::rules::{RulePlace, rules};
 
-/// What files of noted kinds are called.
+/// Name of files of noted kinds.
 const KIND: &str = "plan";
-/// What stands between a kind and its unit.
+/// Separator between a kind and its device.
 const ON: &str = " => ";
 /// The most kinds; where there are more, no others are noted.
 const MAX_KINDS: usize = 4096;
@@ -32,7 +32,7 @@ pub(super) fn is_engine(unit: &str) -> bool {
 pub(super) struct PlannedElsewhere(BTreeMap<String, String>);
 
 impl PlannedElsewhere {
-    /// What was noted for an engine; nothing where it is not that of this machine.
+    /// Notes for an engine; nothing where it is not that of this machine.
     pub(super) fn of(engine: Option<&NeuralEngine>) -> Self {
         let here = ChipIdentity::detect()
             .is_ok_and(|chip| engine.is_some_and(|one| one.chip == chip.name));
@@ -114,7 +114,7 @@ pub(super) fn note(engine: &NeuralEngine, package: &NewPackage, plan: &[PlacedOp
     }
 }
 
-/// What takes note of the plans of an engine's packages.
+/// Recorder of the plans of an engine's packages.
 pub(super) type PlanRecorder = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
 
 /// That of an engine; none where partitions are made for no engine.

@@ -46,7 +46,7 @@ pub struct CoreMlProvider {
     settings: CoreMlSettings,
     /// The engine that claims are made for.
     engine: Option<NeuralEngine>,
-    /// What runs partitions.
+    /// Runner of partitions.
     runner: EngineChoice,
     /// Claims whatever it can run, however soon another provider would be done.
     insists: bool,
@@ -231,7 +231,7 @@ impl ExecutionProvider for CoreMlProvider {
         NAME
     }
 
-    /// Those of [`CoreMlSettings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
+    /// Keys of [`CoreMlSettings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
     /// `high_performance`, `balanced` or `low_power`; `compile`: `wait` or `background`.
     fn configured(
         &self,
@@ -328,9 +328,9 @@ impl ExecutionProvider for CoreMlProvider {
 /// without axes.
 struct InterpretedProgram {
     inner: Box<dyn Executable>,
-    /// What the program takes.
+    /// Inputs of the program.
     inputs: Vec<Option<Fact>>,
-    /// What the graph gives.
+    /// Outputs of the graph.
     outputs: Arc<[Option<Fact>]>,
 }
 

@@ -1,4 +1,4 @@
-//! What the Neural Engine is known to take: `data/engine/rules.toml`, which is part of the program.
+//! Rules of what the Neural Engine takes: `data/engine/rules.toml`, which is part of the program.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ pub(crate) struct EngineRules {
     pub(crate) refuses: Vec<RefusedOperations>,
 }
 
-/// What times are predicted from.
+/// Figures that times are predicted from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EngineCost {
     /// The share of its peak that the engine reaches with whole models.
@@ -53,7 +53,7 @@ pub(crate) struct RefusedOperations {
     pub(crate) reason: String,
 }
 
-/// What must hold of an operation besides its name.
+/// Conditions of an operation besides its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RuleCondition {
     /// A value has elements of one of these types, one that none of some parameters reads.
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// What is wrong with the file where a line is added.
+    /// Fault of the file where a line is added.
     fn wrong(more: &str) -> String {
         parse(&format!("{FILE}\n{more}\n")).unwrap_err().join("\n")
     }

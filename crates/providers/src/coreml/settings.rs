@@ -1,16 +1,16 @@
-//! What a model's configuration asks of the provider.
+//! Settings of a model for the provider.
 
 use std::collections::BTreeMap;
 
 use super::weights::WeightCompression;
 
-/// What a partition computes its floats in.
+/// Precision of a partition's floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatType {
     /// Halves, the only floats of the Neural Engine.
     #[default]
     Fp16,
-    /// As the model says, which Core ML computes on other units.
+    /// Precision of the model, which Core ML computes on other devices.
     Fp32,
 }
 

@@ -32,12 +32,12 @@ pub(super) struct ShapedPrograms {
     outputs: Vec<Option<Fact>>,
     /// Lengths that are padded.
     padded: BTreeSet<String>,
-    /// What they are padded up to, in rising order; powers of two where there are none.
+    /// Lengths that they are padded up to, in rising order; powers of two where there are none.
     buckets: Vec<usize>,
     compile: ShapeCompiler,
-    /// What runs shapes that do not compile.
+    /// Executable for shapes that do not compile.
     otherwise: Arc<StandbyExecutable>,
-    /// Those used last come last.
+    /// Programs in order of use; those used last come last.
     programs: Mutex<Vec<(InputLengths, ShapedProgram)>>,
 }
 

@@ -18,7 +18,7 @@ const SINCE: u32 = 8;
 pub struct NewState {
     /// Its name.
     pub name: String,
-    /// Of each part the input, and the output that is the input of the next run.
+    /// Input of each part, and the output that is the input of the next run.
     pub parts: Vec<[String; 2]>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct StateSlot {
 /// The states of a function while it is written.
 #[derive(Debug, Default)]
 pub(super) struct FunctionState {
-    /// What the package says of them.
+    /// Descriptions of them in the package.
     pub(super) features: Vec<ModelFeature>,
-    /// What is written when all is computed.
+    /// Writes of states when all is computed.
     last: Vec<StateSlot>,
 }
 
@@ -181,7 +181,7 @@ fn feature(name: &str, shape: &[usize]) -> ModelFeature {
 }
 
 impl StateSlot {
-    /// What the state holds.
+    /// Content of the state.
     fn read(&self, emit: &mut ProgramEmitter<'_>) -> Result<MilVar> {
         if let Some(known) = emit.held.get(&self.state) {
             return Ok(known.clone());

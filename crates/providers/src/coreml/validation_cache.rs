@@ -9,15 +9,15 @@ use galatea_graph::Graph;
 
 use super::engine::{TextRecords, facts};
 
-/// What files of verdicts are called.
+/// Name of files of verdicts.
 const KIND: &str = "verdict";
-/// What stands in one whose partition is right.
+/// Text of one whose partition is right.
 const RIGHT: &str = "right";
 
-/// What a comparison said: nothing, or how results differ.
+/// Result of a comparison: nothing, or how results differ.
 pub(super) type ValidationResult = Result<(), String>;
 
-/// What was compared in this program.
+/// Partitions that were compared in this program.
 fn known_here() -> &'static Mutex<HashMap<u128, ValidationResult>> {
     static ALL: OnceLock<Mutex<HashMap<u128, ValidationResult>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
@@ -59,7 +59,7 @@ impl ValidationEntry {
         Self { number, records }
     }
 
-    /// What was found out before.
+    /// Earlier findings.
     pub(super) fn known(&self) -> Option<ValidationResult> {
         let mut all = known_here().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&self.number) {

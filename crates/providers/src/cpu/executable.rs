@@ -38,7 +38,7 @@ fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
 }
 
-/// What is planned.
+/// Planned schedules.
 #[derive(Default)]
 struct ScheduleCache {
     /// The latest used last.
@@ -57,14 +57,14 @@ pub(super) struct CpuExecutable {
     /// Pools of fewer threads, for steps that are faster with them.
     smaller: Mutex<Vec<Arc<ThreadPool>>>,
     isa: Isa,
-    /// Who multiplies beside the kernels.
+    /// Library that multiplies beside the kernels.
     blas: Option<BlasRoute>,
     options: SessionOptions,
     plans: Mutex<ScheduleCache>,
     arenas: Mutex<Vec<Arena>>,
     /// The memory of outputs, by their places, that later runs may write them into.
     spare: Mutex<Vec<(usize, OwnedTensor)>>,
-    /// What all runs have computed so far.
+    /// Sum of the arithmetic of all runs so far.
     operations: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one run holds.
+/// Memory of one run.
 struct RunningSchedule<'a> {
     schedule: &'a CpuSchedule,
     held: Vec<Option<Datum>>,

@@ -1,4 +1,4 @@
-//! What BNNS multiplies: weights in the model's order, of 16 bits each.
+//! Weights as BNNS multiplies them: in the model's order, of 16 bits each.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What a kernel row is: from a node to a step that runs over slices.
+//! Kernel rows: from a node to a step that runs over slices.
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
 use galatea_kernels::{Isa, KernelContext, RealSlice, RealsMut};
@@ -44,9 +44,9 @@ pub struct CpuNodeView<'a> {
     pub isa: Isa,
     /// Where packed weights come from and go to, if anywhere.
     pub packed: Option<&'a dyn PackedWeights>,
-    /// What products and convolutions compute in.
+    /// Precision of matrix multiplications and convolutions.
     pub precision: Precision,
-    /// Who knows what is fast here, if anybody.
+    /// Source of what is fast here, if any.
     pub choices: Option<&'a dyn TuningCache>,
     /// A library that may compute products, if there is one.
     pub blas: Option<BlasRoute>,
@@ -133,7 +133,7 @@ impl<'a> CpuNodeView<'a> {
 /// Whom a kernel can ask when the shapes of a run are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelChoices<'a> {
-    /// Who knows what is fast here, if anybody.
+    /// Source of what is fast here, if any.
     pub chooser: Option<&'a dyn TuningCache>,
     /// Threads that a step is going to have; 0 where that is not known.
     pub threads: usize,
@@ -152,9 +152,9 @@ impl KernelChoices<'_> {
 /// Types and shapes of one node in a run. Absent inputs and unwanted outputs are `None`.
 #[derive(Debug)]
 pub struct CpuShapes {
-    /// Of the inputs.
+    /// Types and shapes of the inputs.
     pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Of the outputs.
+    /// Types and shapes of the outputs.
     pub outputs: Vec<Option<(DataType, Vec<usize>)>>,
     /// Values of the inputs that are known before the run.
     pub constants: Vec<Option<Tensor>>,
@@ -220,7 +220,7 @@ pub trait CpuKernel: Send + Sync {
     /// When the kernel cannot take these shapes; the node then runs by reference.
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String>;
 
-    /// As [`CpuKernel::bind`], where the kernel can ask how it is fastest for these shapes.
+    /// Binds like [`CpuKernel::bind`], where the kernel can ask how it is fastest for these shapes.
     ///
     /// # Errors
     /// As [`CpuKernel::bind`].
@@ -250,7 +250,7 @@ pub struct WeightBytes {
 }
 
 impl WeightBytes {
-    /// So many bytes in one place.
+    /// Bytes in one place.
     #[must_use]
     pub fn new(bytes: usize, is_mapped: bool) -> Self {
         if is_mapped { Self { own: 0, mapped: bytes } } else { Self { own: bytes, mapped: 0 } }
@@ -263,7 +263,7 @@ impl std::iter::Sum for WeightBytes {
     }
 }
 
-/// What a step does.
+/// Function that a step runs.
 pub type StepFunction = Box<dyn Fn(&mut StepCall<'_>) -> Result<(), OpError> + Send + Sync>;
 
 /// A kernel bound to shapes.
@@ -430,9 +430,9 @@ impl<'a> StepCall<'a> {
 /// An output of FP32 or BF16 that a step writes.
 #[derive(Debug)]
 pub enum RealsOutput<'a> {
-    /// Of FP32.
+    /// Elements of FP32.
     Fp32(StepOutput<'a, f32>),
-    /// Of BF16.
+    /// Elements of BF16.
     Bf16(StepOutput<'a, bf16>),
 }
 

@@ -50,16 +50,16 @@ use crate::reference;
 /// The provider's name.
 pub const NAME: &str = "cpu";
 
-/// What runs operators with subgraphs, in profiles and reports: the kernels inside.
+/// Name of what runs operators with subgraphs, in profiles and reports: the kernels inside.
 const BODIES: &str = "bodies";
 
 /// The CPU provider.
 #[derive(Debug)]
 pub struct CpuProvider {
     isa: Isa,
-    /// Who multiplies beside the kernels.
+    /// Library that multiplies beside the kernels.
     blas: Option<BlasRoute>,
-    /// What times of nodes are predicted from.
+    /// Figures that times of nodes are predicted from.
     cost: UnitCost,
 }
 

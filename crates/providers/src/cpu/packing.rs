@@ -26,7 +26,7 @@ pub(super) struct ConstantMatrix {
     pub(super) n: usize,
     /// How it lies in the constant, whose rows follow each other.
     pub(super) trans: Transposition,
-    /// What every element is multiplied by.
+    /// Factor of every element.
     pub(super) factor: f32,
 }
 

@@ -6,7 +6,7 @@ use galatea_kernels::gemm::GemmBlocking;
 
 use crate::capabilities::HostCapabilities;
 
-/// What the cost of a product is estimated from.
+/// Figures that the cost of a product is estimated from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProductCosts {
     /// Gflop/s of the kernels on one thread.
@@ -20,12 +20,12 @@ pub struct ProductCosts {
 /// Libraries beside the kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct BlasRoute {
-    /// Who computes in single precision, if anybody.
+    /// Library that computes in single precision, if any.
     pub blas: Option<BlasLibrary>,
-    /// What that is estimated to cost; where nothing is known, the kernels are the default and
+    /// Estimated cost of that; where nothing is known, the kernels are the default and
     /// measurements may say otherwise.
     pub costs: Option<ProductCosts>,
-    /// Who computes where weights are FP16 or BF16, if anybody.
+    /// Library that computes where weights are FP16 or BF16, if any.
     pub bnns: Option<BnnsLibrary>,
 }
 
@@ -35,7 +35,7 @@ const CALL_NS: f64 = 2_000.0;
 const KERNEL_SHARE: f64 = 0.85;
 
 impl ProductCosts {
-    /// What a machine's estimates say; `None` without a matrix unit.
+    /// Estimates of a machine; `None` without a matrix unit.
     fn of(found: &HostCapabilities) -> Option<Self> {
         found.matrix_unit?;
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
@@ -63,7 +63,7 @@ impl ProductCosts {
     }
 }
 
-/// What a product is of.
+/// Operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProductSubject {
     /// Floats of single precision.

@@ -41,7 +41,7 @@ pub(super) enum StepTarget {
     Held { slot: usize, dtype: DataType, shape: Vec<usize> },
 }
 
-/// What computes a step.
+/// Kernel that computes a step.
 #[derive(Debug)]
 pub(super) enum StepAction {
     /// A kernel over slices.
@@ -67,7 +67,7 @@ pub(super) struct PlannedStep {
     pub(super) release: Vec<usize>,
     /// The threads for this step where they are not those of the session.
     pub(super) pool: Option<Arc<ThreadPool>>,
-    /// What it has to do at least.
+    /// Least work that it has to do.
     pub(super) work: ArithmeticWork,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct CpuSchedule {
     /// The outputs: held, or constant, or absent where nobody asks for them.
     pub(super) outputs: Vec<StepSource>,
     pub(super) arena_bytes: usize,
-    /// What no arena for these steps can go below.
+    /// Size that no arena for these steps can go below.
     pub(super) live_bytes: usize,
     /// Multiplications and additions of products and convolutions.
     pub(super) operations: u64,
@@ -163,7 +163,7 @@ pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<CpuShapes> {
     })
 }
 
-/// What is known of every value of a graph in a run with inputs of these shapes.
+/// Facts about every value of a graph in a run with inputs of these shapes.
 ///
 /// # Errors
 /// When an operator refuses them.

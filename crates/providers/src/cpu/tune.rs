@@ -83,7 +83,7 @@ pub(super) struct CpuTunablePart<'a> {
     pub(super) blas: Option<BlasRoute>,
     pub(super) threads: usize,
     pub(super) precision: Precision,
-    /// What is known already.
+    /// Known records.
     pub(super) choices: Option<&'a dyn TuningCache>,
 }
 

@@ -75,7 +75,7 @@ fn cond(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     low.give(op, &results)
 }
 
-/// What holds of a loop's value in every iteration: its type as the block states it.
+/// Fact of a loop's value in every iteration: its type as the block states it.
 fn carried(low: &ProgramLowering, name: &str, stated: &MilType, first: ValueId) -> Result<Fact> {
     let found = low.fact(first)?;
     if !agrees(stated, found) {
@@ -156,7 +156,7 @@ fn while_loop(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()
     low.give(op, &results)
 }
 
-/// What the condition's block says of some values.
+/// Types that the condition's block states for some values.
 fn continues(
     low: &mut ProgramLowering,
     op: &LoweredOperation<'_>,

@@ -21,14 +21,14 @@ pub(super) struct SpatialWindows {
     pub(super) padding: ConvPadding,
 }
 
-/// What lies around the input.
+/// Content around the input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConvPadding {
-    /// As much as gives `ceil(input / stride)` results, the odd one behind.
+    /// Padding that gives `ceil(input / stride)` results, the odd one behind.
     Same,
     /// The same with the odd one in front.
     SameLower,
-    /// So much in front of each axis, then so much behind each.
+    /// Lengths in front of each axis, then those behind each.
     Amounts(Vec<i64>),
 }
 

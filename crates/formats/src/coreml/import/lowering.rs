@@ -23,7 +23,7 @@ const ML_OPSET: i64 = 3;
 /// The most elements of a constant that the program does not hold.
 const MAX_MADE: usize = 1 << 24;
 
-/// What a name of the program stands for.
+/// Meaning of a name of the program.
 #[derive(Clone, Debug)]
 pub(super) enum BoundName {
     /// A value of the graph.
@@ -64,7 +64,7 @@ impl LoweringFrame {
 #[derive(Debug)]
 pub(in crate::coreml) struct ProgramLowering {
     frames: Vec<LoweringFrame>,
-    /// What states hold at this place of the program, by name.
+    /// Contents of states at this place of the program, by name.
     states: HashMap<String, ValueId>,
     /// The operation that is being lowered, by its first output: nodes are named so.
     current: String,
@@ -108,7 +108,7 @@ impl ProgramLowering {
 
     // --- Names ---------------------------------------------------------------------------------
 
-    /// What a name stands for, in this graph or one around it.
+    /// Returns the meaning of a name, in this graph or one around it.
     pub(super) fn lookup(&mut self, name: &str) -> Option<BoundName> {
         self.lookup_at(self.frames.len() - 1, name)
     }
@@ -167,7 +167,7 @@ impl ProgramLowering {
 
     // --- States --------------------------------------------------------------------------------
 
-    /// What a state holds now.
+    /// Returns the present content of a state.
     pub(super) fn state(&self, name: &str) -> Option<ValueId> {
         self.states.get(name).copied()
     }
@@ -198,7 +198,7 @@ impl ProgramLowering {
 
     // --- Facts ---------------------------------------------------------------------------------
 
-    /// What is known of a value.
+    /// Returns the facts about a value.
     pub(super) fn fact(&self, id: ValueId) -> Result<&Fact> {
         self.frame().facts.get(id.index()).and_then(Option::as_ref).ok_or_else(|| {
             let name = &self.graph().value(id).name;
@@ -317,7 +317,7 @@ impl ProgramLowering {
         self.node_with(operator, attributes, &inputs)
     }
 
-    /// As [`ProgramLowering::node`], with some inputs left out.
+    /// Adds a node like [`ProgramLowering::node`], with some inputs left out.
     pub(super) fn node_with(
         &mut self,
         operator: &str,
@@ -593,7 +593,7 @@ fn named_lengths(mut fact: Fact, name: &str) -> Fact {
     fact
 }
 
-/// What a program says of a value.
+/// Returns the fact that a program states about a value.
 fn type_of(found: &Fact) -> Result<MilType> {
     let element = MilElement::of(found.dtype).filter(|_| found.is_tensor());
     let element = element.ok_or_else(|| {

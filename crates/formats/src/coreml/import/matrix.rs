@@ -106,7 +106,7 @@ struct AxisOrders {
 }
 
 impl AxisOrders {
-    /// Those of an equation that is a product of matrices, such as `nchw,nwhu->nchu`; none of others.
+    /// Finds the axes of an equation that is a matrix multiplication, such as `nchw,nwhu->nchu`; none of others.
     fn of(equation: &str) -> Option<Self> {
         let plain: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
         let (inputs, output) = plain.split_once("->")?;

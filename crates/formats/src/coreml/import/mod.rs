@@ -200,7 +200,7 @@ impl ProgramLowering {
     }
 }
 
-/// What a type says of a value.
+/// Returns the fact that a type states.
 fn fact(found: &MilTensorType) -> Fact {
     let dim = |len: &Option<usize>| len.map_or(Dim::Unknown, Dim::Known);
     let shape = found.shape.as_ref().map(|shape| shape.iter().map(dim).collect());

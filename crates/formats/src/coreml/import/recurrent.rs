@@ -132,7 +132,7 @@ impl LoweredRecurrence {
         }
     }
 
-    /// As [`LoweredRecurrence::parameter`], which must be there.
+    /// Returns the parameter like [`LoweredRecurrence::parameter`]; it must be there.
     fn weights(
         &self,
         low: &mut ProgramLowering,
@@ -394,7 +394,7 @@ impl ClippedCell {
         low.node_of((ONNX_DOMAIN, "Scan"), &named, &inputs, 3)
     }
 
-    /// What is known of the states and of one step's gates.
+    /// Facts about the states and about one step's gates.
     fn facts(
         &self,
         low: &ProgramLowering,

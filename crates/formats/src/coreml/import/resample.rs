@@ -17,13 +17,13 @@ struct ImageSampling {
     /// The nearest element rather than lines between four.
     nearest: bool,
     padding: ImagePadding,
-    /// What lies around the image with [`ImagePadding::Constant`].
+    /// Value around the image with [`ImagePadding::Constant`].
     value: f64,
     /// Whether -1 and 1 are the centres of the outermost elements, or their outer edges.
     aligned: bool,
 }
 
-/// What lies around an image.
+/// Content around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ImagePadding {
     Constant,

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[LoweringRow] = &[
     LoweringRow::new("scatter_nd", scatter_nd),
 ];
 
-/// What is written where, and how.
+/// Places and values of updates, and how they are written.
 struct ScatterUpdates {
     data: ValueId,
     /// Places, of INT64; those below zero count from the end.
@@ -23,7 +23,7 @@ struct ScatterUpdates {
     updates: ValueId,
     /// The mode as ONNX calls it.
     reduction: &'static str,
-    /// What the updates multiply to divides the data in the end.
+    /// Product of the updates, which divides the data in the end.
     divides: bool,
 }
 

@@ -27,7 +27,7 @@ impl MilVar {
     }
 }
 
-/// What an input of an operation is bound to.
+/// Binding of an input of an operation.
 #[derive(Clone, Debug)]
 pub enum MilArg {
     /// A value.
@@ -68,11 +68,11 @@ pub struct MilBuilder {
     taken: HashSet<String>,
     /// Constants that stand for parameters, by what they are: each is written once.
     literals: HashMap<String, MilVar>,
-    /// What lies around the block that is being written, outermost first.
+    /// Blocks around the one that is being written, outermost first.
     around: Vec<InterruptedBlock>,
 }
 
-/// What a block that is being written interrupts.
+/// Block that is interrupted by the one that is being written.
 #[derive(Debug)]
 struct InterruptedBlock {
     block: MilBlock,
@@ -191,7 +191,7 @@ impl MilBuilder {
         var
     }
 
-    /// What the block that is being written has so far.
+    /// Operations of the block that is being written so far.
     #[must_use]
     pub fn operations(&self) -> &[MilOperation] {
         &self.function.block.operations

@@ -89,7 +89,7 @@ pub enum MilValue {
 }
 
 impl MilValue {
-    /// What it is, in messages.
+    /// Name of it, in messages.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {

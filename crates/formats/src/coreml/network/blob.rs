@@ -52,7 +52,7 @@ impl NetworkLowering {
         Ok((exact, false))
     }
 
-    /// As [`NetworkLowering::alike`], for operators that broadcast: a blob of fewer axes fits a hidden one.
+    /// Aligns like [`NetworkLowering::alike`], for operators that broadcast: a blob of fewer axes fits a hidden one.
     ///
     /// # Errors
     /// When a rank is not known.

@@ -1,4 +1,4 @@
-//! What goes in and out of a network: features to blobs and back.
+//! Border of a network: features to blobs and back.
 
 use std::collections::BTreeSet;
 
@@ -274,7 +274,7 @@ fn shaped(
     }
 }
 
-/// What a classifier says.
+/// Answer of a classifier.
 struct ClassifierAnswer {
     label: ValueId,
     probabilities: ValueId,

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_LOOPS: usize = 4;
 /// How often a body is lowered until the shapes of what it carries agree: lengths, then ranks.
 const MAX_ATTEMPTS: usize = 4;
-/// What is not further from 0 does not hold.
+/// Bound: a condition that is not further from 0 does not hold.
 const HOLDS: f32 = 1e-6;
 
 /// Whether the layers behind a layer run.
@@ -312,7 +312,7 @@ fn repeat(
     Ok(())
 }
 
-/// What a blob is before a loop that makes it: zeros of its shape, which nobody sees unless the loop
+/// Value of a blob before a loop that makes it: zeros of its shape, which nobody sees unless the loop
 /// runs not once.
 fn zeros(cx: &mut NetworkLowering, name: &str, fact: &Fact) -> Result<ValueId, CoreMlError> {
     let unknown = || {
@@ -369,7 +369,7 @@ fn carried(
     Ok(all)
 }
 
-/// What holds of a value that is one or the other.
+/// Fact of a value that is one or the other.
 fn relaxed(before: &Fact, after: &Fact) -> Fact {
     let shape = match (&before.shape, &after.shape) {
         (Some(a), Some(b)) if a.len() == b.len() => {

@@ -12,7 +12,7 @@ use crate::coreml::proto::network::layers::{
 };
 use crate::coreml::proto::network::{AlphaBeta, NetworkWeightsProto};
 
-/// What stands for an epsilon that is not set.
+/// Value of an epsilon that is not set.
 const EPSILON: f32 = 1e-6;
 
 /// A layer that is an operator of ONNX with one input.

@@ -49,7 +49,7 @@ impl ScopeBlob {
 pub(super) struct LayerCall {
     /// The bytes of its message.
     pub(super) message: Bytes,
-    /// What it reads.
+    /// Inputs.
     pub(super) inputs: Vec<ScopeBlob>,
     /// How many blobs it writes.
     pub(super) outputs: usize,
@@ -84,7 +84,7 @@ struct NamedBlob {
 /// The network itself, or a network inside a layer.
 #[derive(Debug, Default)]
 pub(super) struct NetworkScope {
-    /// What it becomes; the inputs are its own, then the captured values.
+    /// Body that it becomes; the inputs are its own, then the captured values.
     pub(super) graph: Graph,
     /// Blobs that have another value than around the network.
     pub(super) written: BTreeSet<String>,
@@ -300,7 +300,7 @@ impl NetworkLowering {
         self.constant(Tensor::vector(values.to_vec()))
     }
 
-    /// What is known about a value.
+    /// Returns the facts about a value.
     ///
     /// # Errors
     /// When nothing is.
@@ -447,7 +447,7 @@ impl NetworkLowering {
         graph.outputs.iter().map(|&id| self.spliced(graph, &mut places, id)).collect()
     }
 
-    /// What stands for a value of another graph here; its constants are copied.
+    /// Returns the value of another graph here; its constants are copied.
     fn spliced(
         &mut self,
         graph: &Graph,

@@ -45,7 +45,7 @@ use super::{ClassifierClasses, CoreMlFunction};
 use control::LayerJump;
 use lower::{LayerCall, NetworkLowering};
 
-/// What a network is for.
+/// Purpose of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NetworkKind {
     /// Anything.
@@ -197,7 +197,7 @@ fn unknown(tag: u32, message: &Bytes) -> CoreMlError {
     }
 }
 
-/// What a classifier tells apart, as texts.
+/// Classes of a classifier, as texts.
 fn labels(description: &ModelDescription, names: Vec<String>) -> ClassifierClasses {
     ClassifierClasses {
         predicted: description.predicted_feature_name.clone(),

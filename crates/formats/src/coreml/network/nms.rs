@@ -13,7 +13,7 @@ const MAX_BATCH: usize = 256;
 /// Most classes that boxes are told apart by.
 const MAX_CLASSES: usize = 1 << 16;
 
-/// What boxes are chosen by.
+/// Thresholds by which boxes are chosen.
 pub(super) struct NmsThresholds {
     /// Boxes that overlap more are one.
     pub(super) overlap: ValueId,

@@ -150,7 +150,7 @@ fn run(
     Ok(function.labels.map(|labels| labels.names))
 }
 
-/// What is known of a feature.
+/// Facts about a feature.
 fn fact(feature: &ModelFeature) -> Result<Fact, CoreMlError> {
     Ok(match &feature.kind {
         FeatureType::Array { dtype, shape, shapes, .. } => {

@@ -15,7 +15,7 @@ use crate::coreml::proto::network::{
     AlphaBeta, NetworkActivationKindProto, NetworkActivationProto, NetworkWeightsProto,
 };
 
-/// What the arguments of activations are limited to, and the state of a cell unless it says so.
+/// Limit of the arguments of activations, and of the state of a cell unless it says so.
 const CLIP: f32 = 50.0;
 
 /// Constants that belong together: their name and what the file has.

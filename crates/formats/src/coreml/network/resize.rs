@@ -14,7 +14,7 @@ use crate::coreml::proto::network::layers::{
     UpsampleLayerProto,
 };
 
-/// What a `ResizeLayer` of images is told.
+/// Parameters of a `ResizeLayer` of images.
 struct ResizeLayer {
     mode: &'static str,
     coordinates: &'static str,

@@ -29,7 +29,7 @@ pub(super) type ClassifierNames = Option<Vec<String>>;
 pub(super) struct SimpleModelStep<'s> {
     /// The bytes of its message.
     pub(super) message: &'s Bytes,
-    /// What goes in and out.
+    /// Inputs and outputs.
     pub(super) description: &'s ModelDescription,
     /// All values so far.
     pub(super) values: &'s mut FeatureValues,
@@ -298,7 +298,7 @@ fn one_hot_encoder(
     step.give(id)
 }
 
-/// What stands for a category, or for one that is not known.
+/// Number of a category, or of one that is not known.
 fn categorical_mapping(
     cx: &mut NetworkLowering,
     step: &mut SimpleModelStep<'_>,

@@ -94,7 +94,7 @@ fn given(
     }
 }
 
-/// As [`given`], for flags; those that are not set are false.
+/// Returns flags like [`given`]; those that are not set are false.
 fn given_mask(
     cx: &mut NetworkLowering,
     call: &LayerCall,

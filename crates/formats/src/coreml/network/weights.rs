@@ -23,7 +23,7 @@ pub(super) fn tensor_along(
     Tensor::from_vec(shape, values).map_err(|error| CoreMlError::from(error).at(what))
 }
 
-/// As [`tensor_along`], with the scales on the first axis.
+/// Returns a tensor like [`tensor_along`], with the scales on the first axis.
 ///
 /// # Errors
 /// As [`tensor_along`].

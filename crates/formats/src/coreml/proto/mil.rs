@@ -48,7 +48,7 @@ pub struct MilProgramProto {
     /// About the program.
     #[prost(string, tag = "3")]
     pub doc_string: String,
-    /// What the producer says of the program.
+    /// Attributes of the program that the producer wrote.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -56,7 +56,7 @@ pub struct MilProgramProto {
 /// A function: a block for each set of operators that it was written in.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MilFunctionProto {
-    /// What it is given, states included.
+    /// Inputs, states included.
     #[prost(message, repeated, tag = "1")]
     pub inputs: Vec<NamedValueType>,
     /// The set of operators that holds.
@@ -65,7 +65,7 @@ pub struct MilFunctionProto {
     /// Blocks by set of operators.
     #[prost(btree_map = "string, message", tag = "3")]
     pub block_specializations: BTreeMap<String, MilBlockProto>,
-    /// What the producer says of the function.
+    /// Attributes of the function that the producer wrote.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -82,12 +82,12 @@ pub struct MilBlockProto {
     /// The operations.
     #[prost(message, repeated, tag = "3")]
     pub operations: Vec<MilOperationProto>,
-    /// What the producer says of the block.
+    /// Attributes of the block that the producer wrote.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
 
-/// What an input is bound to: several bindings where an operator takes any number.
+/// Binding of an input: several ones where an operator takes any number.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MilArgumentProto {
     /// The bindings.
@@ -103,7 +103,7 @@ pub struct MilBindingProto {
     pub binding: Option<BindingKind>,
 }
 
-/// What an input is bound to.
+/// Binding of an input.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum BindingKind {
     /// A value of the program.
@@ -120,10 +120,10 @@ pub struct MilOperationProto {
     /// The operator.
     #[prost(string, tag = "1")]
     pub r#type: String,
-    /// What its inputs are bound to.
+    /// Bindings of its inputs.
     #[prost(btree_map = "string, message", tag = "2")]
     pub inputs: BTreeMap<String, MilArgumentProto>,
-    /// What it gives.
+    /// Outputs.
     #[prost(message, repeated, tag = "3")]
     pub outputs: Vec<NamedValueType>,
     /// Blocks that it runs.
@@ -185,7 +185,7 @@ pub struct MilTensorTypeProto {
     /// Their lengths.
     #[prost(message, repeated, tag = "3")]
     pub dimensions: Vec<MilDimensionProto>,
-    /// What the producer says of the type.
+    /// Attributes of the type that the producer wrote.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -228,7 +228,7 @@ pub struct UnknownDimension {
 /// The type of a list.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ListType {
-    /// Of its items.
+    /// Type of its items.
     #[prost(message, optional, boxed, tag = "1")]
     pub r#type: Option<Box<MilValueTypeProto>>,
     /// How many there are.
@@ -239,7 +239,7 @@ pub struct ListType {
 /// The type of a tuple.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TupleType {
-    /// Of its items.
+    /// Type of its items.
     #[prost(message, repeated, tag = "1")]
     pub types: Vec<MilValueTypeProto>,
 }
@@ -247,10 +247,10 @@ pub struct TupleType {
 /// The type of a dictionary.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DictionaryType {
-    /// Of its keys.
+    /// Type of its keys.
     #[prost(message, optional, boxed, tag = "1")]
     pub key_type: Option<Box<MilValueTypeProto>>,
-    /// Of its values.
+    /// Type of its values.
     #[prost(message, optional, boxed, tag = "2")]
     pub value_type: Option<Box<MilValueTypeProto>>,
 }
@@ -258,7 +258,7 @@ pub struct DictionaryType {
 /// The type of a state.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StateType {
-    /// Of what it holds.
+    /// Type of its content.
     #[prost(message, optional, boxed, tag = "1")]
     pub wrapped_type: Option<Box<MilValueTypeProto>>,
 }

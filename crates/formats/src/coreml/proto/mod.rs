@@ -18,10 +18,10 @@ pub struct CoreMlModelProto {
     /// Version of the format.
     #[prost(int32, tag = "1")]
     pub specification_version: i32,
-    /// What goes in and out.
+    /// Inputs and outputs.
     #[prost(message, optional, tag = "2")]
     pub description: Option<ModelDescription>,
-    /// What the model is.
+    /// Kind of the model.
     #[prost(
         oneof = "ModelKind",
         tags = "200, 201, 202, 300, 301, 302, 303, 304, 400, 401, 402, 403, 404, 500, 501, 502, \
@@ -31,7 +31,7 @@ pub struct CoreMlModelProto {
     pub kind: Option<ModelKind>,
 }
 
-/// What a model is.
+/// Kind of a model.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(missing_docs, reason = "the names are those of the schema")]
 pub enum ModelKind {
@@ -157,7 +157,7 @@ impl ModelKind {
     }
 }
 
-/// What goes in and out of a model.
+/// Inputs and outputs of a model.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ModelDescription {
     /// Inputs; empty where there are `functions`.
@@ -186,7 +186,7 @@ pub struct ModelDescription {
     pub metadata: Option<CoreMlMetadataProto>,
 }
 
-/// What goes in and out of a function.
+/// Inputs and outputs of a function.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FunctionDescription {
     /// Its name.
@@ -212,13 +212,13 @@ pub struct FunctionDescription {
 /// About a model.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CoreMlMetadataProto {
-    /// What it does.
+    /// Description.
     #[prost(string, tag = "1")]
     pub short_description: String,
     /// Its version.
     #[prost(string, tag = "2")]
     pub version_string: String,
-    /// Who made it.
+    /// Author.
     #[prost(string, tag = "3")]
     pub author: String,
     /// Its licence.
@@ -235,7 +235,7 @@ pub struct FeatureDescription {
     /// Its name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// What it is.
+    /// Type.
     #[prost(string, tag = "2")]
     pub short_description: String,
     /// Its type.
@@ -448,10 +448,10 @@ pub struct ImageSize {
 /// Bounds of a picture's size.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct ImageSizeRange {
-    /// Of the width.
+    /// Range of the width.
     #[prost(message, optional, tag = "1")]
     pub width_range: Option<SizeRange>,
-    /// Of the height.
+    /// Range of the height.
     #[prost(message, optional, tag = "2")]
     pub height_range: Option<SizeRange>,
 }
@@ -478,7 +478,7 @@ pub enum KeyType {
 /// A state.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StateFeatureType {
-    /// What it holds.
+    /// Type of its elements.
     #[prost(message, optional, tag = "1")]
     pub array_type: Option<ArrayFeatureType>,
 }

@@ -23,7 +23,7 @@ pub struct ContribAttention {
     pub unidirectional: bool,
     /// Factor on the scores; `1/√D` if absent.
     pub scale: Option<f32>,
-    /// What a hidden key adds to its score.
+    /// Number that a hidden key adds to its score.
     pub mask_filter_value: f32,
     /// Widths of queries, keys and values; a third of the weights each if absent.
     pub qkv_hidden_sizes: Option<[usize; 3]>,

@@ -16,7 +16,7 @@ use crate::ops::values::{floats, from_floats, integers};
 /// results are as exact as the weights are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicQuantizeLstm {
-    /// What is computed with the weights as floats.
+    /// Equivalent nodes that compute with the weights as floats.
     pub lstm: Lstm,
 }
 

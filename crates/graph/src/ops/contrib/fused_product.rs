@@ -43,9 +43,9 @@ impl OperandTransposition {
 /// `alpha · A · B` with turned operands, of domain `com.microsoft`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnedMatMul {
-    /// Of `A`.
+    /// Transposition of `A`.
     pub a: OperandTransposition,
-    /// Of `B`.
+    /// Transposition of `B`.
     pub b: OperandTransposition,
     /// The factor.
     pub alpha: f32,
@@ -90,7 +90,7 @@ impl Operator for TurnedMatMul {
 pub struct FusedGemm {
     /// The product.
     pub gemm: Gemm,
-    /// What is applied to it.
+    /// Activation that is applied to it.
     pub activation: Option<ActivationKind>,
 }
 

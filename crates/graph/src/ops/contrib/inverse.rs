@@ -7,7 +7,7 @@ use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_float, floats, from_floats};
 
-/// Of the matrices on the last two axes, of domain `com.microsoft`.
+/// Inverses of the matrices on the last two axes, of domain `com.microsoft`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inverse;
 

@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 
-/// What a hidden key adds to its score where no attribute says it.
+/// Number that a hidden key adds to its score where no attribute says it.
 pub(super) const HIDDEN: f32 = -10000.0;
 
 /// Which keys are hidden from which queries.
@@ -113,7 +113,7 @@ impl ScoreBias {
         }
     }
 
-    /// What is added to a score.
+    /// Number that is added to a score.
     pub(super) fn at(&self, [b, h, s, t]: [usize; 4]) -> f64 {
         let Some((values, shape)) = &self.0 else { return 0.0 };
         let b = if shape[0] == 1 { 0 } else { b };

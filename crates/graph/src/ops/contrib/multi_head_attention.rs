@@ -24,7 +24,7 @@ pub struct MultiHeadAttention {
     pub unidirectional: bool,
     /// Factor on the scores; `1/√D` if absent.
     pub scale: Option<f32>,
-    /// What a hidden key adds to its score.
+    /// Number that a hidden key adds to its score.
     pub mask_filter_value: f32,
 }
 

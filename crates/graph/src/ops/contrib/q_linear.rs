@@ -175,7 +175,7 @@ fn dequantised(
 }
 
 impl Operator for QLinear {
-    /// Those with two operands and a result behind them have none.
+    /// Operators with two operands and a result behind them have none.
     fn attributes(&self) -> Option<Attributes> {
         (self.operands.len() == 2 && self.result == (6, 7)).then(Attributes::new)
     }

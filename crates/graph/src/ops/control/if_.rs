@@ -14,7 +14,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `If`.
 #[derive(Clone, Debug)]
 pub struct If {
-    /// What runs where the condition holds, and what runs where it does not.
+    /// Bodies that run where the condition holds, and where it does not.
     pub branches: [OperatorBody; 2],
 }
 

@@ -1,4 +1,4 @@
-//! What repeating operators have in common.
+//! Common parts of repeating operators.
 
 use galatea_tensor::{DataType, Tensor};
 

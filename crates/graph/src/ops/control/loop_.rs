@@ -20,7 +20,7 @@ const CONTROL: usize = 2;
 /// ONNX `Loop`.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// What is repeated: from the iteration's number, the condition and the carried values to the
+    /// Body that is repeated: from the iteration's number, the condition and the carried values to the
     /// condition, the carried values and what is collected.
     pub body: OperatorBody,
     /// How many values are carried from one iteration to the next.
@@ -44,7 +44,7 @@ impl Loop {
         Ok(Box::new(Self { body, carried, inputs: context.inputs }))
     }
 
-    /// What is known of an input that is no captured value.
+    /// Fact about an input that is no captured value.
     fn input<'a>(&self, inputs: OperatorInputs<'a, Fact>, at: usize) -> Option<&'a Fact> {
         if at < self.inputs { inputs.optional(at) } else { None }
     }

@@ -26,7 +26,7 @@ pub struct ScannedAxis {
 /// ONNX `Scan`.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// What is applied: from the states and one slice of each scanned input to the states and one
+    /// Body that is applied: from the states and one slice of each scanned input to the states and one
     /// slice of each scanned output.
     pub body: OperatorBody,
     /// How many states there are.

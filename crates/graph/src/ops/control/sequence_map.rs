@@ -13,7 +13,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `SequenceMap`.
 #[derive(Clone, Debug)]
 pub struct SequenceMap {
-    /// What is applied: from one tensor of each sequence, and the other inputs as they are, to one
+    /// Body that is applied: from one tensor of each sequence, and the other inputs as they are, to one
     /// tensor of each resulting sequence.
     pub body: OperatorBody,
     /// How many inputs the node has, captured values apart.

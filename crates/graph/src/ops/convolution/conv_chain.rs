@@ -25,7 +25,7 @@ impl ConvChain {
         2 + 2 * index
     }
 
-    /// What `apply` gives for the last convolution, where each takes what it gave for the one before.
+    /// Result of `apply` for the last convolution, where each takes what it gave for the one before.
     fn fold<T: Clone>(
         &self,
         inputs: OperatorInputs<'_, T>,

@@ -20,9 +20,9 @@ pub struct ConvTranspose {
     pub strides: Vec<usize>,
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
-    /// What is cut from the full result.
+    /// Elements that are cut from the full result.
     pub pads: WindowPadding,
-    /// What is added behind each axis; empty means nothing.
+    /// Lengths that are added behind each axis; empty means nothing.
     pub output_padding: Vec<usize>,
     /// The wanted spatial lengths; the pads follow from them.
     pub output_shape: Option<Vec<usize>>,

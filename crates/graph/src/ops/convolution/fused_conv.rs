@@ -16,12 +16,12 @@ use crate::ops::values;
 pub struct FusedConv {
     /// The convolution; its layout is that of `X`, `Z` and the output.
     pub conv: Conv,
-    /// What is applied to the sum.
+    /// Activation that is applied to the sum.
     pub activation: FusedActivation,
 }
 
 impl FusedConv {
-    /// As `FusedConv` of domain `com.microsoft`.
+    /// Parses `FusedConv` of domain `com.microsoft`.
     pub(crate) fn parse_channels_first(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {
@@ -29,7 +29,7 @@ impl FusedConv {
         Ok(Box::new(Self { conv, activation: FusedActivation::parse(context)? }))
     }
 
-    /// As `NhwcFusedConv` of domain `com.microsoft`.
+    /// Parses `NhwcFusedConv` of domain `com.microsoft`.
     pub(crate) fn parse_channels_last(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {

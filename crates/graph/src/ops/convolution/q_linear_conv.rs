@@ -24,7 +24,7 @@ impl QLinearConv {
         Ok(Box::new(Self { conv: Conv::read(context, false)? }))
     }
 
-    /// As `QLinearConv` of domain `com.microsoft`, which may have the channels last.
+    /// Parses `QLinearConv` of domain `com.microsoft`, which may have the channels last.
     pub(crate) fn parse_layout(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {

@@ -11,9 +11,9 @@ use crate::ops::bounds;
 pub enum WindowPadding {
     /// These lengths: all begins, then all ends; empty means none.
     Explicit(Vec<usize>),
-    /// As much as makes the output `ceil(input / stride)` long, an odd one at the end.
+    /// Padding that makes the output `ceil(input / stride)` long, an odd one at the end.
     SameUpper,
-    /// As much as makes the output `ceil(input / stride)` long, an odd one at the beginning.
+    /// Padding that makes the output `ceil(input / stride)` long, an odd one at the beginning.
     SameLower,
     /// None.
     Valid,
@@ -48,7 +48,7 @@ impl WindowPadding {
     }
 }
 
-/// What a sliding window makes of an image.
+/// Geometry of a sliding window over an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvGeometry {
     /// Padding before each spatial axis.

@@ -23,9 +23,9 @@ pub struct FusedAttention {
     pub scale: f32,
     /// Axis `i` of `[B, H, S, D]` is axis `q_perm[i]` of the stored `Q`.
     pub q_perm: [usize; 4],
-    /// As `q_perm`, for `K`.
+    /// Permutation of `K`, like `q_perm`.
     pub k_perm: [usize; 4],
-    /// As `q_perm`, for `V`.
+    /// Permutation of `V`, like `q_perm`.
     pub v_perm: [usize; 4],
     /// Axis `i` of the stored output is axis `out_perm[i]` of `[B, H, S, E]`.
     pub out_perm: [usize; 4],

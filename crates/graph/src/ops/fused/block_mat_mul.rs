@@ -20,7 +20,7 @@ use crate::ops::values::expect_type;
 pub struct BlockMatMul {
     /// The matrices, `[Nᵢ, K]`.
     weights: Vec<Arc<dyn BlockWeights>>,
-    /// What becomes of the first product, which then multiplies the second.
+    /// Activation of the first product, which then multiplies the second.
     gate: Option<FusedActivation>,
     /// Whether rows of `X` may be rounded to 8 bits, with a scale for each block, where that is faster.
     rounded_rows: bool,
@@ -72,7 +72,7 @@ impl BlockMatMul {
         &self.weights
     }
 
-    /// What becomes of the first product, where it multiplies the second.
+    /// Activation of the first product, where it multiplies the second.
     #[must_use]
     pub fn gate(&self) -> Option<FusedActivation> {
         self.gate

@@ -20,7 +20,7 @@ pub struct FusedMatMul {
     pub trans_b: bool,
     /// Whether `residual` multiplies, as the gate of a gated MLP does, instead of being added.
     pub gated: bool,
-    /// What is applied last.
+    /// Activation that is applied last.
     pub activation: FusedActivation,
 }
 

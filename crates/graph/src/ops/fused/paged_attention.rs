@@ -103,7 +103,7 @@ impl PagedAttention {
         Ok(steps)
     }
 
-    /// As [`PagedAttention::steps`], from shapes and numbers.
+    /// Derives [`PagedAttention::steps`] from shapes and numbers.
     ///
     /// # Errors
     /// As there.
@@ -150,11 +150,11 @@ impl PagedAttention {
 /// Shapes of what a step takes.
 #[derive(Clone, Copy, Debug)]
 pub struct PagedShapes<'a> {
-    /// Of Q, K and V.
+    /// Element type of Q, K and V.
     pub rows: [&'a [usize]; 3],
-    /// Of the caches of keys and of values.
+    /// Element type of the caches of keys and of values.
     pub caches: [&'a [usize]; 2],
-    /// Of the blocks.
+    /// Shape of the blocks.
     pub blocks: &'a [usize],
 }
 
@@ -236,7 +236,7 @@ struct CacheNumbers {
     dtype: DataType,
     shape: Vec<usize>,
     values: Vec<f64>,
-    /// Of each vector, where the cache is of bytes.
+    /// Scales of each vector, where the cache is of bytes.
     scales: Option<Vec<f64>>,
     /// Whether vectors of a block lie element by element.
     across: bool,

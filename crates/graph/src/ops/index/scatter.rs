@@ -11,7 +11,7 @@ use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
-/// What an update does to the element that is there.
+/// Effect of an update on the element that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterReduction {
     /// Replaces it.

@@ -1,4 +1,4 @@
-//! What training minimises.
+//! Losses that training minimises.
 
 mod negative_log_likelihood;
 

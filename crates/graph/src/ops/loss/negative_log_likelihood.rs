@@ -8,7 +8,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{expect_float, floats, from_floats};
 
-/// What becomes of the losses of all targets.
+/// Reduction of the losses of all targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossReduction {
     /// Nothing.

@@ -9,7 +9,7 @@ use crate::ops::bounds::axis;
 use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{TensorValues, expect_number};
 
-/// What is accumulated.
+/// Function that is accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CumulativeKind {
     /// `CumSum`.

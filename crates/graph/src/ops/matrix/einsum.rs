@@ -22,7 +22,7 @@ pub struct Einsum {
     output: Vec<AxisLabel>,
 }
 
-/// What an axis is called.
+/// Name of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AxisLabel {
     /// All axes of `...`; replaced by `Broadcast` once ranks are known.

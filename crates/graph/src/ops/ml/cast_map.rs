@@ -21,7 +21,7 @@ pub struct CastMap {
     pub sparse: Option<usize>,
 }
 
-/// What stands where a sparse map has no key, as in ONNX Runtime.
+/// Value where a sparse map has no key, as in ONNX Runtime.
 const NO_TEXT: &str = "0.f";
 
 impl CastMap {

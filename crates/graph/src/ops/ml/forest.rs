@@ -64,7 +64,7 @@ impl BranchLink {
 /// A node with two ways on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForestBranch {
-    /// What the feature is compared with.
+    /// Threshold that the feature is compared with.
     pub threshold: f64,
     /// The question.
     pub comparison: BranchComparison,
@@ -78,7 +78,7 @@ pub struct ForestBranch {
     pub missing_is_yes: bool,
 }
 
-/// What a leaf says of a target.
+/// Vote of a leaf for a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafVote {
     /// The target or class.
@@ -133,7 +133,7 @@ pub struct RowScores {
     pub scores: Vec<f64>,
     /// Whether a leaf has voted for it.
     pub voted: Vec<bool>,
-    /// What scores are summed in.
+    /// Number type that scores are summed in.
     pub precision: ScorePrecision,
 }
 
@@ -244,7 +244,7 @@ impl CheckedForest {
         &self.roots
     }
 
-    /// What a leaf says.
+    /// Votes of a leaf.
     #[must_use]
     pub fn votes(&self, leaf: usize) -> &[LeafVote] {
         &self.votes[self.leaves[leaf]..self.leaves[leaf + 1]]

@@ -9,7 +9,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::TensorValues;
 
-/// What is replaced by what.
+/// Replacement: a value and what replaces it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImputerRule {
     /// In tensors of floats. NaN stands for every NaN.
@@ -21,7 +21,7 @@ pub enum ImputerRule {
 /// ONNX `Imputer`. There is one number for all features, or one for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputer {
-    /// What is replaced by what.
+    /// Replacement: a value and what replaces it.
     pub replacement: ImputerRule,
 }
 

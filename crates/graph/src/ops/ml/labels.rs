@@ -14,7 +14,7 @@ pub enum ClassifierLabels {
     Integers(Vec<i64>),
 }
 
-/// What a classifier says of one example.
+/// Choice of a classifier for one example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassChoice {
     /// The class at a position.

@@ -19,7 +19,7 @@ pub struct LinearClassifier {
     weights: RegressorWeights,
     /// The classes.
     pub labels: ClassifierLabels,
-    /// What becomes of the sums.
+    /// Transform of the sums.
     pub post_transform: PostTransform,
 }
 

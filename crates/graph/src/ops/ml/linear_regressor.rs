@@ -36,7 +36,7 @@ pub struct LinearRegressor {
     weights: RegressorWeights,
     /// How many sums there are.
     pub targets: usize,
-    /// What becomes of the sums.
+    /// Transform of the sums.
     pub post_transform: PostTransform,
 }
 

@@ -9,7 +9,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::from_floats;
 
-/// What the size of a row is.
+/// Norm of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorNorm {
     /// Its largest number.
@@ -23,7 +23,7 @@ pub enum VectorNorm {
 /// ONNX `Normalizer`: rows over their sizes; a row of size 0 stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Normalizer {
-    /// What the size of a row is.
+    /// Norm of a row.
     pub norm: VectorNorm,
 }
 

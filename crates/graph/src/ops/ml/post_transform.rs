@@ -1,4 +1,4 @@
-//! What becomes of the scores of a model.
+//! Transforms of the scores of a model.
 
 use crate::attribute::AttributeReader;
 use crate::error::OpError;
@@ -13,7 +13,7 @@ pub enum PostTransform {
     Softmax,
     /// Each by the logistic function.
     Logistic,
-    /// As softmax, where scores of 0 stay 0.
+    /// Softmax in which scores of 0 stay 0.
     SoftmaxZero,
     /// Each by the inverse of the normal distribution function.
     Probit,
@@ -22,7 +22,7 @@ pub enum PostTransform {
 /// The second score that goes with the score of the positive class of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScoreComplement {
-    /// What is missing to 1.
+    /// Complement to 1.
     ToOne,
     /// The negative.
     Negative,

@@ -17,7 +17,7 @@ pub enum ScorePrecision {
 }
 
 impl ScorePrecision {
-    /// What ONNX Runtime sums in for features of this type.
+    /// Number type that ONNX Runtime sums in for features of this type.
     pub(super) fn of(features: DataType) -> Self {
         if features == DataType::Fp64 { Self::Double } else { Self::Single }
     }

@@ -13,9 +13,9 @@ use crate::ops::values::from_floats;
 /// ONNX `Scaler`: `(x - offset) * scale` along the last axis. One entry holds for all features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaler {
-    /// What is taken away first.
+    /// Offset that is taken away first.
     pub offset: Vec<f64>,
-    /// What the rest is multiplied by.
+    /// Factor that the rest is multiplied by.
     pub scale: Vec<f64>,
 }
 

@@ -21,7 +21,7 @@ pub struct SvmRegressor {
     pub vectors: Vec<f64>,
     /// The weight of each vector.
     pub coefficients: Vec<f64>,
-    /// What is added.
+    /// Bias that is added.
     pub rho: f64,
     /// Whether the answer is 1 for what belongs to the class and -1 for what does not.
     pub one_class: bool,

@@ -20,9 +20,9 @@ pub struct TreeEnsembleClassifier {
     pub forest: CheckedForest,
     /// The classes.
     pub labels: ClassifierLabels,
-    /// What is added to the sums of the classes; empty for nothing.
+    /// Values that are added to the sums of the classes; empty for nothing.
     pub base_values: Vec<f64>,
-    /// What becomes of the sums.
+    /// Transform of the sums.
     pub post_transform: PostTransform,
     /// Whether there are two classes and all votes are for one of them.
     pub one_of_two: bool,

@@ -63,7 +63,7 @@ impl GlobalAveragePool {
         Ok(Box::new(Self { channels_last: false }))
     }
 
-    /// As `GlobalAveragePoolNhwc`; there are no attributes.
+    /// Parses `GlobalAveragePoolNhwc`; there are no attributes.
     pub(super) fn parse_channels_last(
         _: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {

@@ -1,4 +1,4 @@
-//! What all pools share: a window over the planes of an image.
+//! Common parts of all pools: a window over the planes of an image.
 
 use galatea_tensor::Tensor;
 

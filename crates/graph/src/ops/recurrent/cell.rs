@@ -1,4 +1,4 @@
-//! What `LSTM`, `GRU` and `RNN` share: directions, sequences, activations and layouts.
+//! Common parts of `LSTM`, `GRU` and `RNN`: directions, sequences, activations and layouts.
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -131,7 +131,7 @@ pub struct RecurrentAttributes {
     pub hidden_size: Option<usize>,
     /// The functions of a cell, for one direction after the other.
     pub activations: Vec<CellActivation>,
-    /// What the arguments of activations are limited to, on either side.
+    /// Limit of the arguments of activations, on either side.
     pub clip: Option<f64>,
     /// Whether the batch comes before the steps (`layout` 1, from opset 14 on).
     pub batch_first: bool,

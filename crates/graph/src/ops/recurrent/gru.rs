@@ -11,7 +11,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// reset, hidden.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gru {
-    /// What all recurrent operators have.
+    /// Attributes that all recurrent operators have.
     pub recurrence: RecurrentAttributes,
     /// Whether the reset gate applies behind the product with the state's weights, not before.
     pub linear_before_reset: bool,

@@ -11,7 +11,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// the order input, output, forget, cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lstm {
-    /// What all recurrent operators have.
+    /// Attributes that all recurrent operators have.
     pub recurrence: RecurrentAttributes,
     /// Whether the forget gate is one less the input gate.
     pub input_forget: bool,

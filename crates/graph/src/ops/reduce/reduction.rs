@@ -8,7 +8,7 @@ use crate::operator::{Operator, OperatorInputs};
 use crate::ops::bounds::{advance, axes as find_axes, bounded};
 use crate::ops::values::{TensorValues, expect_number, expect_type, integer_range, is_number};
 
-/// What is computed of the reduced elements.
+/// Function of the reduced elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceKind {
     /// The sum.
@@ -86,7 +86,7 @@ impl ReduceKind {
         }
     }
 
-    /// As [`ReduceKind::float`]; `None` for what is computed as a float.
+    /// Integer form of [`ReduceKind::float`]; `None` for what is computed as a float.
     fn integer(self, range: (i128, i128)) -> Option<IntegerFold> {
         Some(match self {
             Self::Sum | Self::Mean => (0, |a, x| a.wrapping_add(x)),

@@ -15,7 +15,7 @@ use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::{bounds, values};
 
-/// What `sizes` mean for the proportions of an image (from opset 18 on).
+/// Meaning of `sizes` for the proportions of an image (from opset 18 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AspectRatio {
     /// Every axis gets its size.
@@ -37,11 +37,11 @@ pub struct Resize {
     pub exclude_outside: bool,
     /// Whether a reduction averages over all that it replaces.
     pub antialias: bool,
-    /// What lies outside the input with `tf_crop_and_resize`.
+    /// Value outside the input with `tf_crop_and_resize`.
     pub extrapolation_value: f64,
     /// The axes that scales and sizes are for; all if absent.
     pub axes: Option<Vec<i64>>,
-    /// What sizes mean.
+    /// Meaning of sizes.
     pub aspect_ratio: AspectRatio,
     /// The scales of the attribute (`Upsample` before opset 9).
     pub scales: Option<Vec<f64>>,
@@ -247,7 +247,7 @@ impl Resize {
         }
     }
 
-    /// What makes up every place of each axis of the result.
+    /// Samples that make up every place of each axis of the result.
     ///
     /// # Errors
     /// When the values of the inputs do not fit the shape.

@@ -8,9 +8,9 @@ use crate::operator::ParseContext;
 pub enum CoordinateMode {
     /// Centres of elements: `(x + 1/2) / scale - 1/2`.
     HalfPixel,
-    /// As `HalfPixel`, around the middle of an output whose length was rounded.
+    /// Like `HalfPixel`, around the middle of an output whose length was rounded.
     HalfPixelSymmetric,
-    /// As `HalfPixel`, but a single output element reads the first.
+    /// Like `HalfPixel`, but a single output element reads the first.
     PytorchHalfPixel,
     /// The first and last elements fall on one another.
     AlignCorners,
@@ -89,7 +89,7 @@ pub(super) struct AxisPlan {
 /// The input elements of an output position with their weights; `None` outside the input.
 pub type WeightedSample = Option<Vec<(usize, f64)>>;
 
-/// What all axes share.
+/// Data that all axes share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedSampling {
     pub(super) coordinates: CoordinateMode,
@@ -131,7 +131,7 @@ impl SharedSampling {
         }
     }
 
-    /// What makes up every output position of an axis.
+    /// Samples that make up every output position of an axis.
     pub(super) fn samples(&self, axis: &AxisPlan) -> Vec<WeightedSample> {
         (0..axis.output).map(|position| self.sample(axis, position)).collect()
     }

@@ -11,7 +11,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `Optional`: an optional value that holds the input, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optional {
-    /// What the value would hold, where there is no input.
+    /// Kind that the value would hold, where there is no input.
     pub empty: Option<Fact>,
 }
 

@@ -7,7 +7,7 @@ use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
 
-/// What the frame holds.
+/// Content of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PadMode {
     /// One value.
@@ -24,7 +24,7 @@ pub enum PadMode {
 /// input 3 (from opset 18 on) names the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {
-    /// What the frame holds.
+    /// Content of the frame.
     pub mode: PadMode,
     /// Lengths of the attribute: all begins, then all ends; negative ones cut.
     pub pads: Option<Vec<i64>>,

@@ -21,7 +21,7 @@ pub struct Reshape {
 enum ShapeEntry {
     /// A length.
     Length(Dim),
-    /// What makes the element counts equal.
+    /// Length that makes the element counts equal.
     Rest,
 }
 

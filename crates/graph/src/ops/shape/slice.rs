@@ -150,7 +150,7 @@ impl Slice {
         Ok(Box::new(Self { ranges: None }))
     }
 
-    /// What the slice takes of an input of this shape; `inputs` are those of the node.
+    /// Ranges that the slice takes of an input of this shape; `inputs` are those of the node.
     ///
     /// # Errors
     /// When the ranges do not fit the shape.

@@ -59,7 +59,7 @@ impl FlexAttention {
         self.softmax_precision.unwrap_or(default)
     }
 
-    /// What the subgraphs see: a tensor of scores.
+    /// Tensor of scores that the subgraphs see.
     fn seen(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Fact, OpError> {
         let q = inputs.required(0)?;
         let k = inputs.required(1)?;

@@ -123,7 +123,7 @@ pub(crate) fn head_dims(
     }
 }
 
-/// What of the scores is an output of its own.
+/// Stage of the scores that is an output of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreStage {
     /// Scaled products of queries and keys.

@@ -1,4 +1,4 @@
-//! What transformers are made of.
+//! Parts of transformers.
 
 mod attention;
 mod causal_conv_with_state;

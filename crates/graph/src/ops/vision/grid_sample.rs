@@ -19,7 +19,7 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// What lies outside the image.
+/// Value outside the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplePadding {
     /// Zeros.
@@ -41,7 +41,7 @@ pub enum SamplePadding {
 pub struct GridSample {
     /// How to interpolate.
     pub mode: SampleMode,
-    /// What is outside.
+    /// Value outside.
     pub padding: SamplePadding,
     /// Whether −1 and 1 are the centres of the outermost elements instead of their outer edges.
     pub align_corners: bool,

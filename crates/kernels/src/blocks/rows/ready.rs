@@ -19,9 +19,9 @@ const SPAN: usize = 8 * UNIT;
 /// Values of each block beside its terms: [`FIRST`] to [`SCALED`], each for all rows of a tile.
 pub(super) const VALUES: usize = 4;
 
-/// What a sum of bytes begins with, an integer: `-zero` times the sum of its terms.
+/// Start of a sum of bytes, an integer: `-zero` times the sum of its terms.
 pub(super) const FIRST: usize = 0;
-/// What a sum of a block of bytes is multiplied by.
+/// Factor of a sum of a block of bytes.
 pub(super) const SCALE: usize = 1;
 /// The sum of the terms of a block.
 pub(super) const SUM: usize = 2;
@@ -45,7 +45,7 @@ fn rows_of(m: usize) -> usize {
 pub(super) struct PreparedRows {
     /// Numbers of a block; 0 where there are none.
     pub(super) block: usize,
-    /// What every number has too much.
+    /// Offset of every number.
     pub(super) zero: f32,
     /// Terms of a row, whole units.
     terms: usize,

@@ -270,7 +270,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         totals
     }
 
-    /// What the sums of a block begin with; behind the last block anything.
+    /// Start of the sums of a block; behind the last block anything.
     #[inline(always)]
     fn firsts<S: Simd>(s: S, values: *const f32) -> [S::I; R] {
         std::array::from_fn(|row| {

@@ -14,7 +14,7 @@ const AHEAD: usize = 12;
 
 /// The matrix products of some columns at some points.
 pub(super) struct WinogradProducts<'a> {
-    /// As many columns for each point, whole panels.
+    /// Columns for each point, whole panels.
     pub(super) weights: &'a PackedB,
     /// All points.
     pub(super) all: usize,

@@ -84,7 +84,7 @@ pub(super) struct InputTransform<'a, F> {
     pub(super) row: usize,
     pub(super) inputs: TransformedInputs,
     pub(super) v: DisjointSlice<f32>,
-    /// As many zeros as the image has channels, for pixels outside.
+    /// Zeros, one for each channel of the image, for pixels outside.
     pub(super) zeros: &'a [f32],
 }
 

@@ -10,11 +10,11 @@ use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
 /// 1 are in no group: they are everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LayoutAxes {
-    /// Those of B.
+    /// Axes of B.
     pub(crate) batch: Vec<usize>,
-    /// Those of C.
+    /// Axes of C.
     pub(crate) channels: Vec<usize>,
-    /// Those of S.
+    /// Axes of S.
     pub(crate) positions: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What hides keys from queries, beside scores that lie as (B, keys, 1, queries).
+//! Masks that hide keys from queries, beside scores that lie as (B, keys, 1, queries).
 
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::{ValueId, converted};
@@ -7,7 +7,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::form::LayoutAxes;
 use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode};
 
-/// What is added to scores: each axis is that of the scores or 1, and the heads lie on the third one.
+/// Mask that is added to scores: each axis is that of the scores or 1, and the heads lie on the third one.
 #[derive(Clone, Debug)]
 pub(super) struct AneMask {
     /// `(B, keys, heads, queries)`.
@@ -21,7 +21,7 @@ pub(super) struct AneMask {
 /// lengths of the scores.
 pub(super) type AneMaskKey = (Option<ValueId>, bool, [usize; 4]);
 
-/// What hides a key, and what a number must be below to be meant to. FP16 keeps sums with -10⁴ apart
+/// Number that hides a key, and the bound below which a number is meant to. FP16 keeps sums with -10⁴ apart
 /// from infinities; masks that add -10⁴ themselves hide no key from a query that sees no other.
 fn hidden(element: MilElement) -> (f32, f32) {
     match element {
@@ -129,7 +129,7 @@ impl ProgramEmitter<'_> {
     }
 }
 
-/// What hides the keys behind each query, where the queries are the last positions, and this elsewhere.
+/// Mask that hides the keys behind each query, where the queries are the last positions, and this elsewhere.
 fn behind([queries, keys]: [usize; 2], elsewhere: f32) -> Vec<f32> {
     let row = |row: usize| {
         let hides = move |key: usize| key + queries > row + keys;

@@ -1,4 +1,4 @@
-//! What of a graph is wanted as (B, C, 1, S), found before anything is written.
+//! Values of a graph that are wanted as (B, C, 1, S), found before anything is written.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::AneLayout;
 use super::linear::AneLinear;
 use super::mask::{self, AneMask};
 
-/// What lies as (B, C, 1, S), and what is to.
+/// Values that lie as (B, C, 1, S), and those that are to.
 #[derive(Debug, Default)]
 pub(crate) struct AneLayoutPlan {
     /// Values that something which computes in the form reads.
@@ -43,7 +43,7 @@ const THROUGH: &[&str] = &[
 ];
 
 impl AneLayoutPlan {
-    /// What a graph wants; none where it has bodies, whose blocks do not see what others have made.
+    /// Finds the wishes of a graph; none where it has bodies, whose blocks do not see what others have made.
     pub(crate) fn new(graph: &Graph) -> Option<Self> {
         if graph.nodes.iter().any(|node| !node.operator.bodies().is_empty()) {
             return None;

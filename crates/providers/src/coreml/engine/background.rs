@@ -20,7 +20,7 @@ use super::standby::StandbyExecutable;
 use crate::coreml::NAME;
 use crate::coreml::validation_cache::ValidationEntry;
 
-/// So many runs may fail one after the other before the engine is given up.
+/// Number of runs that may fail one after the other before the engine is given up.
 const MAX_FAILURES: usize = 3;
 
 /// An executable that is served by another one until it is ready.
@@ -55,7 +55,7 @@ impl fmt::Debug for DeferredExecutable {
     }
 }
 
-/// What makes an executable.
+/// Maker of an executable.
 pub(in crate::coreml) type ExecutableMaker =
     Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
 
@@ -131,7 +131,7 @@ impl DeferredState {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What serves in the engine's place, which stays from now on.
+    /// Executable that serves in the engine's place, which stays from now on.
     fn fallback(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
         let mut held = self.held();
         if let Some(there) = &*held {

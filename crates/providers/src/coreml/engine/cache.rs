@@ -25,11 +25,11 @@ use super::{CoreMlEngine, EngineError, counts};
 
 /// The compiled model in an entry.
 const MODEL: &str = "model.mlmodelc";
-/// What lists the files of an entry.
+/// File that lists the files of an entry.
 const SEAL: &str = "seal";
 /// The end of names of folders that are being made or taken away.
 const PASSING: &str = "tmp";
-/// Such folders of this age were left behind.
+/// Age at which such folders were left behind.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// The most files of a compiled model.
 const MAX_FILES: usize = 4096;
@@ -55,14 +55,14 @@ pub struct CompiledPackage {
 }
 
 impl CompiledPackage {
-    /// What [`CoreMlEngine::load`] takes.
+    /// Form of package that [`CoreMlEngine::load`] takes.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// What compiled packages depend on besides the package: the system's build and the chip.
+/// Conditions of compiled packages besides the package: the system's build and the chip.
 #[must_use]
 pub fn facts() -> String {
     match ChipIdentity::detect() {

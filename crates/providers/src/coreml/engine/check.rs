@@ -1,4 +1,4 @@
-//! What a prediction brings, compared with what the model takes, before anybody is asked to run it.
+//! Checks of the inputs of a prediction against the model's interface, before it runs.
 
 use std::collections::BTreeMap;
 

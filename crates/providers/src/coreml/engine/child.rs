@@ -53,7 +53,7 @@ struct HeldBlocks {
     qos: ThreadQos,
 }
 
-/// What the requests share.
+/// State that the requests share.
 struct WorkerChild {
     engine: Arc<dyn CoreMlEngine>,
     models: Mutex<HashMap<u64, Arc<HeldBlocks>>>,
@@ -159,7 +159,7 @@ impl WorkerChild {
         locked(&self.models).get(&number).cloned().ok_or_else(none)
     }
 
-    /// What takes long.
+    /// Requests that take long.
     fn prepare(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
             WorkerAsk::Compile(ask) => {
@@ -187,7 +187,7 @@ impl WorkerChild {
         }
     }
 
-    /// What is over at once.
+    /// Requests that are over at once.
     fn keep(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
             WorkerAsk::Open(ask) => {

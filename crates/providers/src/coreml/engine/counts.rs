@@ -1,4 +1,4 @@
-//! What the engines of this process have done so far.
+//! Counters of the engines of this process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,7 +55,7 @@ pub(in crate::coreml) fn nonfinite() {
     count(&NONFINITE);
 }
 
-/// What was counted so far.
+/// Counters so far.
 #[must_use]
 pub fn counts() -> EngineCounts {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What runs packages: Core ML on a Mac, the interpreter everywhere, and either of them in a process of
+//! Engines that run packages: Core ML on a Mac, the interpreter everywhere, and either of them in a process of
 //! its own.
 //!
 //! An [`CoreMlEngine`] compiles a package and loads it as an [`EngineModel`], whose predictions go on beside each
@@ -96,7 +96,7 @@ pub trait CoreMlEngine: Send + Sync + fmt::Debug {
 
 /// A model in memory. Any number of predictions may be under way at once.
 pub trait EngineModel: Send + Sync + fmt::Debug {
-    /// What it takes and gives.
+    /// Inputs, outputs and states.
     fn interface(&self) -> &EngineInterface;
 
     /// Starts a prediction and tells `done` when that has ended, also in an error. Predictions on one state
@@ -148,14 +148,14 @@ pub fn predict(
     receiver.recv().unwrap_or_else(|_| Err(forgotten()))
 }
 
-/// What a model takes and gives.
+/// Inputs, outputs and states of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineInterface {
-    /// What a prediction takes.
+    /// Inputs of a prediction.
     pub inputs: Vec<ModelFeature>,
-    /// What it gives.
+    /// Outputs.
     pub outputs: Vec<ModelFeature>,
-    /// What lasts from one prediction on a state to the next.
+    /// State that lasts from one prediction on it to the next.
     pub states: Vec<ModelFeature>,
 }
 
@@ -164,7 +164,7 @@ pub struct EngineInterface {
 pub struct EngineLoadOptions {
     /// Which function; the default one where none is named.
     pub function: Option<String>,
-    /// What it may run on.
+    /// Devices that it may run on.
     pub units: ComputeUnits,
     /// Takes longer to load so that predictions are faster.
     pub fast_prediction: bool,
@@ -231,7 +231,7 @@ pub enum EngineErrorKind {
 pub struct EngineError {
     /// At what it failed.
     pub kind: EngineErrorKind,
-    /// What was found, where, and what was expected.
+    /// Message: what was found, where, and what was expected.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a power policy means for a model that Core ML runs.
+//! Effect of a power policy on a model that Core ML runs.
 
 use galatea_apple::coreml::ComputeUnits;
 use galatea_apple::qos::ThreadQos;

@@ -1,4 +1,4 @@
-//! What was found out about partitions on this machine and is worth keeping: short texts in files beside the compiled
+//! Findings about partitions on this machine that are worth keeping: short texts in files beside the compiled
 //! packages. Nothing depends on them but time: what is missing or broken is found out anew.
 
 use std::fs::{self, DirBuilder, File};
@@ -26,7 +26,7 @@ pub(in crate::coreml) struct TextRecords {
 }
 
 impl TextRecords {
-    /// Those beside a cache of compiled packages. None where its folder cannot be used.
+    /// Records beside a cache of compiled packages. None where its folder cannot be used.
     pub(in crate::coreml) fn beside(cache: &CompiledCache) -> Option<Self> {
         let (folder, key) = cache.records().ok()?;
         Some(Self { folder, key })

@@ -23,10 +23,10 @@ use super::{
 use crate::coreml::NAME;
 use crate::coreml::plans::PlanRecorder;
 
-/// What a program gives the engines that run in it.
+/// Services of a program for the engines that run in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineHost {
-    /// What starts a worker: a program that calls [`super::serve_here`].
+    /// Command that starts a worker: a program that calls [`super::serve_here`].
     pub worker: WorkerCommand,
     /// Where compiled packages are kept.
     pub cache: CompiledCache,
@@ -40,7 +40,7 @@ pub fn set_host(host: EngineHost) {
     drop(HOST.set(host));
 }
 
-/// What the program keeps of what it finds out; none where it has no cache.
+/// Records of the program's findings; none where it has no cache.
 pub(in crate::coreml) fn records() -> Option<TextRecords> {
     TextRecords::beside(&HOST.get()?.cache)
 }
@@ -54,7 +54,7 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
 }
 
-/// What runs whole packages: an engine of this program, where it keeps what it has compiled, and how it loads.
+/// Engine that runs whole packages, where it keeps what it has compiled, and how it loads.
 pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions);
 
 /// The engine for whole packages under the settings `worker` (`on` or `off`; a process of its own, which macOS
@@ -118,7 +118,7 @@ impl EngineChoice {
         self.worker.unwrap_or(cfg!(target_os = "macos")) && HOST.get().is_some()
     }
 
-    /// What results depend on.
+    /// Conditions of results.
     pub(in crate::coreml) fn text(&self) -> String {
         format!("worker {} on {:?}", self.runs(), self.power)
     }
@@ -128,7 +128,7 @@ impl EngineChoice {
         self.compile.unwrap_or(options.compile)
     }
 
-    /// What loads a package in the program's worker, where partitions are to run there, and tells of its plan.
+    /// Loader of a package in the program's worker, where partitions are to run there, which tells of its plan.
     pub(in crate::coreml) fn maker(
         &self,
         package: NewPackage,
@@ -232,7 +232,7 @@ fn ordered(names: &[String], given: Vec<NamedTensor>) -> Result<Vec<Datum>, Runt
     names.iter().map(take).collect()
 }
 
-/// What a session makes of a failure.
+/// Meaning of a failure for a session.
 fn told(error: EngineError) -> RuntimeError {
     let hung = error.kind == EngineErrorKind::Hung;
     match error.kind {

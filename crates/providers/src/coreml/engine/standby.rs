@@ -1,4 +1,4 @@
-//! What serves in an engine's place: made when it is needed first, and gone when nobody has it.
+//! Executable in an engine's place: made when it is needed first, and gone when nobody has it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use galatea_graph::Graph;
 use galatea_runtime::{Executable, FallbackProviders, RuntimeError, SessionOptions};
 
-/// What makes it, as often as it is asked to.
+/// Maker of it, called as often as needed.
 type StandbyMaker = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
 
 /// An executable that exists while somebody has it.
@@ -22,7 +22,7 @@ impl fmt::Debug for StandbyExecutable {
 }
 
 impl StandbyExecutable {
-    /// What this makes; nothing is made yet.
+    /// Holds the maker; nothing is made yet.
     #[must_use]
     pub fn new(make: Box<StandbyMaker>) -> Self {
         Self { make, made: Mutex::new(None) }

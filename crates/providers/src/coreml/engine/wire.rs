@@ -11,13 +11,13 @@ use super::{
     EnginePlannedOperator,
 };
 
-/// What both sides must say at first; another number means other messages.
+/// Number that both sides must say at first; another one means other messages.
 pub(super) const VERSION: u32 = 2;
 
 /// The most bytes of a message: a plan of a large model is the longest.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What the worker is asked for.
+/// Requests to the worker.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WorkerRequest {
     /// The number that the answer has.
@@ -53,7 +53,7 @@ pub(super) enum WorkerAsk {
     CopyState(CopyState),
 }
 
-/// What the worker says.
+/// Answers of the worker.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WorkerAnswer {
     /// The number of the request; 0 for what nobody asked for.
@@ -122,7 +122,7 @@ pub(super) struct LoadCommand {
     pub(super) path: Vec<u8>,
     #[prost(string, optional, tag = "3")]
     pub(super) function: Option<String>,
-    /// As in Core ML's `MLComputeUnits`.
+    /// Numbers of Core ML's `MLComputeUnits`.
     #[prost(uint32, tag = "4")]
     pub(super) units: u32,
     #[prost(bool, tag = "5")]

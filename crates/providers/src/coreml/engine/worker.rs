@@ -377,7 +377,7 @@ struct PredictionAttempt {
     done: PredictionCallback,
 }
 
-/// What a prediction has in shared memory until it is answered: nobody writes to it before.
+/// Shared memory of a prediction until it is answered: nobody writes to it before.
 struct LentBlocks {
     ready: WorkerModelHandle,
     leases: Vec<RequestBlock>,

@@ -35,7 +35,7 @@ enum Fp16Excess {
     Proven,
 }
 
-/// What is known of the values of a graph so far.
+/// Facts about the values of a graph so far.
 pub(super) struct GraphRanges<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
@@ -167,7 +167,7 @@ impl GraphRanges<'_> {
         self.dtype(id).is_some_and(DataType::is_float)
     }
 
-    /// What is known of a node's results, and whether it is computed in FP32.
+    /// Facts about a node's results, and whether it is computed in FP32.
     fn visit(&mut self, index: usize, node: &Node) {
         let found = interval::of_node(self, node);
         for &id in node.outputs.iter().flatten() {

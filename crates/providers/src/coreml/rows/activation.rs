@@ -181,7 +181,7 @@ fn prelu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     Ok(vec![emit.op("add", vec![("x", MilArg::Var(above)), ("y", MilArg::Var(sloped))])?])
 }
 
-/// What a fused operator does last.
+/// Last step of a fused operator.
 pub(in crate::coreml) fn fused(
     emit: &mut ProgramEmitter<'_>,
     activation: FusedActivation,

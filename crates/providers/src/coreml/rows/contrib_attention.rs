@@ -67,7 +67,7 @@ fn together(parts: &mut DecomposedNode, heads: ContribHeads) -> Result<ValueId> 
     parts.reshape(value, &[signed(batch)?, signed(positions)?, signed(count * width)?])
 }
 
-/// What the scores go through.
+/// Steps that the scores go through.
 #[derive(Debug, Default)]
 struct ContribScoring {
     scale: Option<f32>,
@@ -139,7 +139,7 @@ fn attend(
     Ok(ContribHeads { value, shape: [batch, heads, queries, of_v] })
 }
 
-/// What a key that is hidden for good adds to its score: enough for its share to be 0.
+/// Number that a key that is hidden for good adds to its score: enough for its share to be 0.
 fn hidden(emit: &ProgramEmitter<'_>) -> f32 {
     if emit.keeps_to_half() { HIDDEN_HALF } else { HIDDEN }
 }
@@ -525,7 +525,7 @@ fn contrib_rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     parts.write(emit, &[result])
 }
 
-/// What is the same for all of a grouped attention.
+/// Common values of a grouped attention.
 struct GroupedAttention<'a> {
     operator: &'a GroupQueryAttention,
     /// Positions of the caches that are given, and of those that result.
@@ -570,7 +570,7 @@ impl GroupedAttention<'_> {
         Ok(ContribHeads { value, shape: [batch, heads, self.total, width] })
     }
 
-    /// What hides keys that a query does not see, `[batch, 1, queries, keys]`.
+    /// Mask that hides keys that a query does not see, `[batch, 1, queries, keys]`.
     fn mask(&self, parts: &mut DecomposedNode, hidden: f32) -> Result<ValueId> {
         let position = parts.counted(&[1, 1, self.total])?;
         let own = parts.unsqueeze(self.own, &[2])?;

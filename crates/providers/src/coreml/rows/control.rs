@@ -66,7 +66,7 @@ fn body_of(
     })
 }
 
-/// What is read of the values around a body is made before its block begins.
+/// Reads of the values around a body are made before its block begins.
 pub(super) fn captured(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,

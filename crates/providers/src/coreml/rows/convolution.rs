@@ -156,7 +156,7 @@ fn fused_conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
     Ok(vec![laid_out(emit, node, &result, last)?])
 }
 
-/// What is cut from each axis of the whole result of a transposed convolution, in front and behind;
+/// Lengths that are cut from each axis of the whole result of a transposed convolution, in front and behind;
 /// below zero where zeros are put behind it.
 fn cuts(
     emit: &ProgramEmitter<'_>,

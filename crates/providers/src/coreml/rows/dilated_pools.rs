@@ -12,7 +12,7 @@ pub(super) struct DilatedWindow {
     kernel: Vec<usize>,
     strides: Vec<usize>,
     dilations: Vec<usize>,
-    /// Of space, without pads.
+    /// Dilations of space, without pads.
     lengths: Vec<usize>,
     before: Vec<usize>,
     after: Vec<usize>,
@@ -49,7 +49,7 @@ impl DilatedWindow {
         last + (self.kernel[axis] - 1) * self.dilations[axis] + 1
     }
 
-    /// What `operator` makes of the elements of each window, with `fill` around the image. The first two axes
+    /// Result of `operator` on the elements of each window, with `fill` around the image. The first two axes
     /// are batch and channels.
     pub(super) fn combined(
         &self,
@@ -89,7 +89,7 @@ impl DilatedWindow {
         Ok(found)
     }
 
-    /// What stands at one place of every window along an axis.
+    /// Elements at one place of every window along an axis.
     fn part(
         &self,
         emit: &mut ProgramEmitter<'_>,

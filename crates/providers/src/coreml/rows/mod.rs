@@ -130,7 +130,7 @@ pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
     emit.end(node, results)
 }
 
-/// What a node's own row makes, of the values that stand for the graph's.
+/// Result of a node's own row, of the values that stand for the graph's.
 pub(super) fn plain(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match row_of(node) {
         Some(row) => (row.emit)(emit, node),

@@ -98,7 +98,7 @@ fn reduced(
     emit.op(operation, vec![("x", x.into()), ("axes", axes), ("keep_dims", MilArg::Bool(keeps))])
 }
 
-/// Of equal elements the operator takes the first one: the last one is the first from the end.
+/// Takes the first of equal elements: the last one is the first from the end.
 fn arg_reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ArgReduce>() else { return refuse("another kind") };
     let kind = operator.kind;

@@ -17,7 +17,7 @@ type SourcePlace = fn(f64, f64, f64) -> f64;
 pub(super) const ROWS: &[EmitRow] =
     &[EmitRow::onnx("Resize", resize), EmitRow::onnx("Upsample", resize)];
 
-/// What makes up each place of an axis that gets another length.
+/// Samples that make up each place of an axis that gets another length.
 #[derive(Clone, Debug)]
 struct ResizedAxis {
     at: usize,
@@ -78,7 +78,7 @@ fn given(emit: &ProgramEmitter<'_>, node: &Node, at: Option<usize>) -> Result<Op
     }
 }
 
-/// What makes up each place of every axis. Axes of unknown lengths stay as they are: any length stands
+/// Samples that make up each place of every axis. Axes of unknown lengths stay as they are: any length stands
 /// for theirs.
 fn samples(
     emit: &ProgramEmitter<'_>,
@@ -207,7 +207,7 @@ fn number(value: usize) -> f64 {
     value as f64
 }
 
-/// What lies outside of the region of interest.
+/// Value outside of the region of interest.
 fn around(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,

@@ -23,7 +23,7 @@ enum SliceBound {
     Found(MilVar),
 }
 
-/// What is taken of an axis.
+/// Range that is taken of an axis.
 #[derive(Clone, Debug)]
 struct AxisRange {
     axis: usize,

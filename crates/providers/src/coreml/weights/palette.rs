@@ -5,7 +5,7 @@ const ROUNDS: usize = 16;
 /// Values are put together in so many bins before the best ranges of them are looked for.
 const BINS: usize = 2048;
 
-/// So many values, in rising order, near to which all given ones are: the sum of squared distances is the
+/// Finds so many values, in rising order, near to which all given ones are: the sum of squared distances is the
 /// least, as far as bins tell values apart. Source: dynamic programming over ranges of sorted values (Wang
 /// and Song, "Ckmeans.1d.dp", 2011), by dividing places as their best cuts rise with them; then Lloyd's
 /// algorithm on the values themselves.

@@ -123,7 +123,7 @@ impl ConvChainKernel {
 }
 
 impl BoundConvPart {
-    /// What follows the convolution, in a call of the chain.
+    /// Activation and residual behind the convolution, in a call of the chain.
     fn epilogue<'a>(
         &self,
         call: &StepCall<'a>,

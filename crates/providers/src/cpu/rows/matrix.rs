@@ -198,7 +198,7 @@ struct PackedProduct {
     last: ProductTailSpec,
     /// Whether the weights lie transposed in the model, and the factor on the product.
     stored: (bool, f32),
-    /// Who else can multiply.
+    /// Other libraries that can multiply.
     route: Option<BlasRoute>,
     /// The weights in the model's order and half their size, once somebody else has wanted them.
     halved: Arc<HalvedWeights>,
@@ -260,7 +260,7 @@ impl PackedProductWeights {
     }
 }
 
-/// What happens to a product last.
+/// Last steps of a product.
 #[derive(Clone, Copy, Default)]
 struct ProductTailSpec {
     join: MatrixJoin,

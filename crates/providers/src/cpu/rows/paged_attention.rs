@@ -35,7 +35,7 @@ fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What is known of a step before it runs.
+/// Facts about a step before it runs.
 struct BoundPagedAttention {
     op: PagedAttention,
     rows: [Vec<usize>; 3],

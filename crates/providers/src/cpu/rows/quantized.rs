@@ -29,9 +29,9 @@ struct QuantizedInputs {
     b_scale: Option<usize>,
     a_zero: usize,
     b_zero: usize,
-    /// Of 32 bits, added to the sums.
+    /// Bias of 32 bits, added to the sums.
     sums: Option<usize>,
-    /// Of floats, added to scaled sums.
+    /// Bias of floats, added to scaled sums.
     bias: Option<usize>,
     /// Scale and zero point of the result.
     result: Option<(usize, usize)>,
@@ -403,7 +403,7 @@ fn supports_product(view: &CpuNodeView<'_>, places: QuantizedInputs) -> Result<(
     Ok(())
 }
 
-/// What is known of a product before a run.
+/// Facts about a product before a run.
 struct QuantizedProduct {
     places: QuantizedInputs,
     /// B where it is constant.
@@ -517,7 +517,7 @@ impl QuantizedProduct {
         Ok(columns)
     }
 
-    /// What is not known before a run: scale, zero point and bias.
+    /// Parts that are not known before a run: scale, zero point and bias.
     fn columns_in(
         &self,
         call: &StepCall<'_>,
@@ -600,7 +600,7 @@ impl QuantizedProduct {
     }
 }
 
-/// Of what type a result is, and how bytes are made.
+/// Type of a result, and how bytes are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QuantizedResult {
     /// Bytes, moved by `zero` and limited.
@@ -612,7 +612,7 @@ pub(super) enum QuantizedResult {
 }
 
 impl QuantizedResult {
-    /// What output 0 is; bytes need scale and zero point.
+    /// Form of output 0; bytes need scale and zero point.
     pub(super) fn of(shapes: &CpuShapes, result: Option<(f32, i32)>) -> Result<Self, String> {
         let output = shapes.outputs.first().and_then(Option::as_ref);
         match (output.ok_or("no output")?.0, result) {

@@ -147,14 +147,14 @@ fn supports_conv(view: &CpuNodeView<'_>, image: usize, weights: usize) -> Result
     Ok(())
 }
 
-/// What is done to the sums of a convolution whose parameters are constant.
+/// Finish of the sums of a convolution whose parameters are constant.
 struct ScaledConvSums {
     zero: i32,
     /// A factor for each output channel.
     factors: Vec<f32>,
     bias: Option<Vec<i32>>,
     result: (f32, i32),
-    /// What is added, input [`SUMMAND`].
+    /// Value that is added, input [`SUMMAND`].
     summand: Option<ConvSummand>,
 }
 
@@ -179,7 +179,7 @@ struct QuantizedConvWeights {
 }
 
 impl QuantizedConvWeights {
-    /// What is added, and scale and zero point of the convolution's own result.
+    /// Value that is added, and scale and zero point of the convolution's own result.
     fn summand(&self) -> Option<(&ConvSummand, (f32, i32))> {
         let scaled = self.scaled.as_ref()?;
         Some((scaled.summand.as_ref()?, scaled.result))

@@ -54,7 +54,7 @@ enum RotaryRows {
     InTurn,
 }
 
-/// What is known before the numbers are.
+/// Facts before the numbers are known.
 struct BoundRotary {
     sizes: Sizes,
     strides: HeadStrides,

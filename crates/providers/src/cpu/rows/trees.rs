@@ -30,7 +30,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     },
 }];
 
-/// What becomes of the sums.
+/// Transform of the sums.
 #[derive(Clone, Copy)]
 enum TreeEnsembleKernel<'a> {
     Classifier(&'a TreeEnsembleClassifier),

@@ -380,7 +380,7 @@ pub struct GruLayerProto {
     pub reverse_input: bool,
 }
 
-/// What LSTMs share.
+/// Common parameters of LSTMs.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct LstmParams {
     #[prost(bool, tag = "10")]

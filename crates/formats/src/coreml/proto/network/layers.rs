@@ -344,7 +344,7 @@ pub struct SamplingMode {
     pub sampling_method: i32,
 }
 
-/// What the coordinates of a box are.
+/// Meaning of the coordinates of a box.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct BoxMode {
     #[prost(enumeration = "BoxCoordinates", tag = "1")]

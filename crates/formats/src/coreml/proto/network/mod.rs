@@ -46,7 +46,7 @@ pub enum ImageMapping {
     Rank4 = 1,
 }
 
-/// What a classifier tells apart.
+/// Classes of a classifier.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum ClassLabels {
     #[prost(message, tag = "100")]
@@ -67,7 +67,7 @@ pub struct Int64Vector {
     pub vector: Vec<i64>,
 }
 
-/// What happens to an image before the first layer.
+/// Preprocessing of an image before the first layer.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct NetworkPreprocessingProto {
     #[prost(string, tag = "1")]
@@ -176,7 +176,7 @@ pub struct NetworkWeightsProto {
     pub quantization: Option<NetworkQuantizationProto>,
 }
 
-/// What the codes of quantised constants stand for.
+/// Meaning of the codes of quantised constants.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct NetworkQuantizationProto {
     #[prost(uint64, tag = "1")]
