@@ -1,4 +1,4 @@
-//! Common parts of the checkpoint formats: the error, and files that are mapped.
+//! Parts that the checkpoint formats share: the error, and mapped files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use galatea_tensor::{Allocation, MappedFile, SharedBytes};
 
 use crate::onnx::OnnxFile;
 
-/// Kind of the error.
+/// Kind of an error of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckpointErrorKind {
@@ -66,7 +66,7 @@ impl CheckpointError {
         self
     }
 
-    /// Kind of the error.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> CheckpointErrorKind {
         self.kind

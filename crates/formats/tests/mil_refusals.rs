@@ -1,5 +1,5 @@
-//! What is wrong with a program is found when it is read, and the error names the operation: cases
-//! of `golden/mil` with one thing changed.
+//! Faults of a program are found when it is read, and the error names the operation: cases of
+//! `golden/mil` with one thing changed.
 
 use galatea_formats::coreml;
 use galatea_formats::coreml::proto::mil::{
@@ -34,7 +34,7 @@ fn reading(model: &CoreMlModelProto) -> Result<coreml::LoadedCoreMl, String> {
     coreml::read_model(bytes, None).map_err(|error| error.to_string())
 }
 
-/// What is said of a case where `change` was made to it.
+/// Returns the error of a case after `change` was made to it.
 fn refusal(case: &str, change: impl FnOnce(&mut MilBlockProto)) -> String {
     let mut model = model(case);
     reading(&model).unwrap();

@@ -67,8 +67,8 @@ fn operators(graph: &Graph) -> Vec<&str> {
     graph.nodes.iter().map(|node| node.op_type.as_str()).collect()
 }
 
-/// What a graph gives, as it is and rewritten; inference must not say anything else. Gives the
-/// rewritten graph too.
+/// Runs a graph unchanged and rewritten, and checks that both agree with each other and with
+/// inference. Returns the outputs and the rewritten graph.
 fn run(model: &ModelProto, inputs: &[Datum]) -> (Vec<Datum>, Graph) {
     let plain = read(model);
     let expected = evaluate::run_values(&plain, inputs.to_vec()).unwrap();

@@ -104,7 +104,7 @@ macro_rules! getters {
         $(#[$doc])*
         ///
         /// # Errors
-        /// When the attribute has another kind.
+        /// Fails when the attribute has another kind.
         pub fn $name(&mut self, name: &'static str) -> Result<Option<$rust>, OpError> {
             self.read.insert(name);
             match self.attributes.get(name) {
@@ -156,7 +156,7 @@ impl<'a> AttributeReader<'a> {
     /// An integer or its default.
     ///
     /// # Errors
-    /// When the attribute has another kind.
+    /// Fails when the attribute has another kind.
     pub fn int_or(&mut self, name: &'static str, default: i64) -> Result<i64, OpError> {
         Ok(self.int(name)?.unwrap_or(default))
     }
@@ -164,7 +164,7 @@ impl<'a> AttributeReader<'a> {
     /// An integer that stands for a truth value (0 or not).
     ///
     /// # Errors
-    /// When the attribute has another kind.
+    /// Fails when the attribute has another kind.
     pub fn flag(&mut self, name: &'static str, default: bool) -> Result<bool, OpError> {
         Ok(self.int(name)?.map_or(default, |value| value != 0))
     }
@@ -172,7 +172,7 @@ impl<'a> AttributeReader<'a> {
     /// A float or its default.
     ///
     /// # Errors
-    /// When the attribute has another kind.
+    /// Fails when the attribute has another kind.
     pub fn float_or(&mut self, name: &'static str, default: f32) -> Result<f32, OpError> {
         Ok(self.float(name)?.unwrap_or(default))
     }
@@ -180,7 +180,7 @@ impl<'a> AttributeReader<'a> {
     /// A text, if present.
     ///
     /// # Errors
-    /// When the attribute has another kind or is not UTF-8.
+    /// Fails when the attribute has another kind or is not UTF-8.
     pub fn string(&mut self, name: &'static str) -> Result<Option<String>, OpError> {
         self.bytes(name)?
             .map(|bytes| {
@@ -195,7 +195,7 @@ impl<'a> AttributeReader<'a> {
     /// One of several keywords, as its position in `choices`; absent means `default`.
     ///
     /// # Errors
-    /// When the attribute is none of them.
+    /// Fails when the attribute is none of them.
     pub fn choice(
         &mut self,
         name: &'static str,
@@ -216,7 +216,7 @@ impl<'a> AttributeReader<'a> {
     /// Ends reading.
     ///
     /// # Errors
-    /// When an attribute was never read: the model says something that would be ignored.
+    /// Fails when an attribute was never read: the model says something that would be ignored.
     pub fn finish(self) -> Result<(), OpError> {
         match self.attributes.keys().find(|name| !self.read.contains(name.as_str())) {
             None => Ok(()),

@@ -1,8 +1,8 @@
-//! Weights of few bits, as operators hold them: codes in blocks that share a scale, or floats that are
-//! smaller than FP32.
+//! Quantized weights, as operators hold them: codes in blocks that share a scale, or floats that
+//! are smaller than FP32.
 //!
-//! Weights in blocks: a [`CodeFormat`] is the meaning of a code, and a [`BlockWeights`] hides where the codes come from, so that
-//! the bytes of a checkpoint stay where they are until somebody asks for a row.
+//! A [`CodeFormat`] says which number a code stands for. A [`BlockWeights`] hides where the codes
+//! come from, so that the bytes of a checkpoint stay in place until a row is asked for.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use galatea_tensor::DataType;
 
 use crate::error::OpError;
 
-/// Meaning of a code.
+/// Number that a code stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CodeMeaning {
     /// `scale * (code - zero)`, with one zero for all.
@@ -67,7 +67,7 @@ impl CodeFormat {
         self.block
     }
 
-    /// Meaning of a code.
+    /// Returns the number that a code stands for.
     #[must_use]
     pub fn meaning(self) -> CodeMeaning {
         self.meaning
@@ -100,7 +100,7 @@ pub struct BlockRow<'a> {
     pub offsets: &'a mut [f32],
 }
 
-/// Factor that several scales of a row are multiples of.
+/// Values of a row whose multiples are the scales of its blocks.
 #[derive(Debug)]
 pub struct SuperScales<'a> {
     /// A value for each superblock; its blocks' scales are whole multiples of it from -128 to 127.
@@ -109,7 +109,7 @@ pub struct SuperScales<'a> {
     pub offsets: &'a mut [f32],
 }
 
-/// A matrix of weights of few bits or of floats, `rows` outputs by `columns` inputs.
+/// Matrix of quantized weights or of floats, `rows` outputs by `columns` inputs.
 pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Rows.
     fn rows(&self) -> usize;
@@ -117,7 +117,7 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Numbers of a row.
     fn columns(&self) -> usize;
 
-    /// Format of the codes.
+    /// Returns the format of the codes.
     fn format(&self) -> CodeFormat;
 
     /// Bytes that the matrix takes where it comes from.
@@ -138,7 +138,7 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Takes a row apart.
     ///
     /// # Errors
-    /// When there is no such row, or a slice has another length than [`CodeFormat`] says.
+    /// Fails when there is no such row, or a slice has another length than [`CodeFormat`] says.
     fn unpack_row(&self, row: usize, to: BlockRow<'_>) -> Result<(), OpError>;
 
     /// How many numbers have scales that are small multiples of one value, where the format is made so.
@@ -146,10 +146,11 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Values of a row, one for each superblock.
+    /// Writes the values of a row whose multiples are its scales, one for each superblock.
     ///
     /// # Errors
-    /// When there is no such row, a slice has another length, or the format has no such values.
+    /// Returns an error if there is no such row, a slice has another length, or the format has no
+    /// superblocks.
     fn super_scales(&self, _row: usize, _to: SuperScales<'_>) -> Result<(), OpError> {
         Err(OpError::new("the format has no superblocks"))
     }
@@ -157,6 +158,6 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// The numbers of a row.
     ///
     /// # Errors
-    /// When there is no such row, or the slice has another length.
+    /// Fails when there is no such row, or the slice has another length.
     fn dequantize_row(&self, row: usize, out: &mut [f32]) -> Result<(), OpError>;
 }

@@ -31,7 +31,7 @@ pub trait BodyRunner: fmt::Debug + Send + Sync {
     /// Computes the outputs of the body's graph from its inputs.
     ///
     /// # Errors
-    /// When an operator inside refuses its inputs.
+    /// Fails when an operator inside refuses its inputs.
     fn run(&self, inputs: Vec<Datum>) -> Result<Vec<Datum>, OpError>;
 }
 
@@ -43,7 +43,7 @@ pub struct OperatorBody {
     captures: Vec<usize>,
     runner: Option<Arc<dyn BodyRunner>>,
     height: usize,
-    /// Cache of recent inferences: rewriting infers a graph after every rule, mostly with the same
+    /// Recent results of inference: rewriting infers a graph after every rule, mostly with the same
     /// facts for its bodies.
     inferred: Arc<Mutex<VecDeque<InferredBody>>>,
 }
@@ -94,7 +94,7 @@ impl OperatorBody {
         self.graph.inputs.len() - self.captures.len()
     }
 
-    /// How many outputs there are.
+    /// Returns the number of outputs.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.graph.outputs.len()
@@ -160,7 +160,8 @@ impl OperatorBody {
         OpError::new(format!("in '{}': {error}", self.name))
     }
 
-    /// Facts inside the body about its inputs, from its own inputs' facts and the node's.
+    /// Returns the facts of the body's inputs as seen inside it, from its own inputs' facts and the
+    /// node's.
     pub(crate) fn input_facts(
         &self,
         own: &[Option<Fact>],
@@ -175,10 +176,11 @@ impl OperatorBody {
         all.map(|(at, fact)| fact.map(|fact| name(fact, at))).collect()
     }
 
-    /// Facts outside the body about its outputs, from its own inputs' facts and the node's.
+    /// Infers the facts of the body's outputs as seen outside it, from its own inputs' facts and
+    /// the node's.
     ///
     /// # Errors
-    /// When an operator inside refuses its inputs.
+    /// Returns an error if an operator inside refuses its inputs.
     pub(crate) fn infer(
         &self,
         own: &[Option<Fact>],
@@ -208,7 +210,7 @@ impl OperatorBody {
         Ok(outputs)
     }
 
-    /// Fact that the model declares of an output.
+    /// Returns the fact that the model declares for an output.
     pub(crate) fn declared_output(&self, at: usize) -> Option<&Fact> {
         let id = *self.graph.outputs.get(at)?;
         self.graph.value(id).declared.as_ref()
@@ -218,7 +220,7 @@ impl OperatorBody {
 /// Constants of more elements are the same where they are the same memory only.
 const COMPARED: usize = 1024;
 
-/// Whether both lists certainly say the same.
+/// Returns whether both lists certainly say the same.
 fn same_facts(a: &[Option<Fact>], b: &[Option<Fact>]) -> bool {
     let place = |value: &Tensor| value.unaligned_bytes().map(<[u8]>::as_ptr_range).ok();
     let same_value = |a: &Tensor, b: &Tensor| {

@@ -24,7 +24,7 @@ pub enum NodeOrigin {
     First(usize),
     /// The part that computes the others; it stands right behind the first.
     Second(usize),
-    /// Node that joins both; it stands right behind the second.
+    /// The node that joins both parts; it stands right behind the second.
     Joined(usize),
 }
 
@@ -38,9 +38,9 @@ struct OutputChannels {
     weights: Vec<(usize, usize)>,
 }
 
-/// How many output channels a node has that can be divided: those of `MatMul`, `Gemm` and `FusedMatMul` with a
-/// constant matrix, and of `Conv` and `FusedConv` with constant weights in one group, where nothing is added but a
-/// constant for each channel. None for all other nodes.
+/// Returns the number of output channels of a node that can be divided: those of `MatMul`, `Gemm` and
+/// `FusedMatMul` with a constant matrix, and of `Conv` and `FusedConv` with constant weights in one group, where
+/// nothing is added but a constant for each channel. None for all other nodes.
 #[must_use]
 pub fn divisible(graph: &Graph, node: usize) -> Option<usize> {
     channels(graph, graph.nodes.get(node)?).map(|found| found.count)
@@ -92,7 +92,7 @@ fn main_weights(graph: &Graph, node: &Node) -> Option<(OutputChannels, Option<us
 /// them, and for each node what it comes of. `facts` say what rank outputs have.
 ///
 /// # Errors
-/// When a node cannot be cut there.
+/// Fails when a node cannot be cut there.
 pub fn divided(
     graph: &Graph,
     facts: &[Option<Fact>],

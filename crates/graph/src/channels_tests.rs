@@ -41,7 +41,7 @@ fn graph(
     graph
 }
 
-/// Output of a graph for its one input.
+/// Computes a graph's only output for its only input.
 fn computed(graph: &Graph, x: &Tensor) -> Vec<f32> {
     evaluate::run(graph, std::slice::from_ref(x)).unwrap()[0].to_vec().unwrap()
 }

@@ -30,7 +30,7 @@ impl TensorSequence {
     /// A sequence of these tensors.
     ///
     /// # Errors
-    /// When one has another type, or a copy of its elements has no memory.
+    /// Fails when one has another type, or a copy of its elements has no memory.
     pub fn new(dtype: DataType, items: Vec<Tensor>) -> Result<Self, OpError> {
         if let Some(other) = items.iter().find(|item| item.dtype() != dtype) {
             return Err(mixed(dtype, other.dtype()));
@@ -54,7 +54,7 @@ impl TensorSequence {
     /// Puts a tensor before the item at a position, or at the end.
     ///
     /// # Errors
-    /// When it has another type, or there is no such position.
+    /// Fails when it has another type, or there is no such position.
     pub fn insert(&mut self, position: usize, item: Tensor) -> Result<(), OpError> {
         if item.dtype() != self.dtype {
             return Err(mixed(self.dtype, item.dtype()));
@@ -72,7 +72,7 @@ impl TensorSequence {
     /// Takes the item at a position out.
     ///
     /// # Errors
-    /// When there is no such position.
+    /// Fails when there is no such position.
     pub fn remove(&mut self, position: usize) -> Result<Tensor, OpError> {
         if position >= self.items.len() {
             return Err(self.outside(position));
@@ -109,7 +109,7 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// Description of it, for messages.
+    /// Returns the kind of the value, in words for messages.
     #[must_use]
     pub fn describe(&self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ impl Datum {
     /// The tensor that it is.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Fails when it is something else.
     pub fn into_tensor(self) -> Result<Tensor, OpError> {
         match self {
             Self::Tensor(tensor) => Ok(tensor),
@@ -145,7 +145,7 @@ impl Datum {
     /// The sequence that it is.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Fails when it is something else.
     pub fn into_sequence(self) -> Result<TensorSequence, OpError> {
         match self {
             Self::Sequence(sequence) => Ok(sequence),
@@ -156,7 +156,7 @@ impl Datum {
     /// The map that it is.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Fails when it is something else.
     pub fn into_map(self) -> Result<KeyedMap, OpError> {
         match self {
             Self::Map(map) => Ok(map),
@@ -167,7 +167,7 @@ impl Datum {
     /// The same value with every tensor's elements adjacent.
     ///
     /// # Errors
-    /// When a copy of the elements has no memory.
+    /// Fails when a copy of the elements has no memory.
     pub fn contiguous(self) -> Result<Self, OpError> {
         Ok(match self {
             Self::Tensor(tensor) => Self::Tensor(tensor.contiguous()?),
@@ -177,7 +177,7 @@ impl Datum {
         })
     }
 
-    /// Whether a value of this fact may be this one: its kind and its element type.
+    /// Returns whether a value of this fact may be this one: its kind and its element type.
     #[must_use]
     pub fn fits(&self, fact: &Fact) -> bool {
         let alike = |map: &KeyedMap, key| map.kind() == key && map.values().dtype() == fact.dtype;

@@ -1,11 +1,11 @@
-//! Errors of a graph, and where they arise.
+//! Errors of graphs, with the node that is at fault.
 
 use std::fmt;
 
 use galatea_tensor::TensorError;
 
-/// Fault that an operator finds in its attributes or inputs; the node that holds the operator is
-/// added by whoever walks the graph.
+/// Error of an operator in its attributes or inputs; the code that walks the graph adds the node
+/// that holds the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpError(String);
 
@@ -47,7 +47,7 @@ impl fmt::Display for NodePlace {
     }
 }
 
-/// Description of what was wrong.
+/// Kind of an error of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphErrorKind {
@@ -64,9 +64,9 @@ pub enum GraphErrorKind {
 /// An error of a graph, with the node it is about where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphError {
-    /// Description of what was wrong.
+    /// The kind of the error.
     pub kind: GraphErrorKind,
-    /// Where.
+    /// The node that is at fault.
     pub node: Option<NodePlace>,
 }
 

@@ -14,7 +14,7 @@ const MANY_INPUTS: usize = 64;
 /// tensors.
 ///
 /// # Errors
-/// As [`run_values`], and when an output is no tensor.
+/// Fails like [`run_values`], and when an output is no tensor.
 pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
     let outputs = run_values(graph, inputs.iter().cloned().map(Datum::Tensor).collect())?;
     let tensor = |(id, datum): (&crate::ValueId, Datum)| {
@@ -28,7 +28,8 @@ pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> 
 /// Computes the outputs of a graph, in order, from its inputs, in order.
 ///
 /// # Errors
-/// When the number of inputs is wrong or an operator refuses its inputs; the error names the node.
+/// Fails when the number of inputs is wrong or an operator refuses its inputs; the error names the
+/// node.
 pub fn run_values(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, GraphError> {
     let mut run = ReferenceRun::new(graph, inputs)?;
     for index in 0..graph.nodes.len() {
@@ -49,7 +50,7 @@ impl<'g> ReferenceRun<'g> {
     /// A run that has computed nothing yet.
     ///
     /// # Errors
-    /// When the number of inputs is wrong.
+    /// Fails when the number of inputs is wrong.
     pub fn new(graph: &'g Graph, inputs: Vec<Datum>) -> Result<Self, GraphError> {
         if inputs.len() != graph.inputs.len() {
             return Err(GraphError::input(format!(
@@ -78,7 +79,7 @@ impl<'g> ReferenceRun<'g> {
     /// Computes the node at a position; the nodes before it must have been.
     ///
     /// # Errors
-    /// When the operator refuses its inputs, or gives fewer outputs than the node wants.
+    /// Fails when the operator refuses its inputs, or gives fewer outputs than the node wants.
     pub fn step(&mut self, index: usize) -> Result<(), GraphError> {
         let node = &self.graph.nodes[index];
         let mut inputs: Vec<Option<Datum>> = Vec::with_capacity(node.inputs.len());
@@ -109,7 +110,7 @@ impl<'g> ReferenceRun<'g> {
     /// The outputs, once every node has been computed.
     ///
     /// # Errors
-    /// When one was not computed.
+    /// Fails when one was not computed.
     pub fn outputs(mut self) -> Result<Vec<Datum>, GraphError> {
         let mut outputs = Vec::with_capacity(self.graph.outputs.len());
         for (at, id) in self.graph.outputs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Facts about a value before it is computed.
+//! Facts: the properties of a value that are known before it is computed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Dim {
         length::evaluate(self, number)
     }
 
-    /// Whether both are certainly the same length.
+    /// Returns whether both are certainly the same length.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         *self != Self::Unknown && self == other
@@ -73,7 +73,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// Kind of a value: tensor, sequence, optional or map.
+/// Kind of a value: a tensor, a sequence, a map or an optional value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FactKind {
     /// One tensor.
@@ -103,7 +103,7 @@ impl FactKind {
         }
     }
 
-    /// Returns the content of an optional value of this kind; any other kind itself.
+    /// Returns the kind that an optional value holds; any other kind itself.
     #[must_use]
     pub fn element(self) -> Self {
         match self {
@@ -131,7 +131,7 @@ impl fmt::Display for FactKind {
 /// axes are those that all its tensors have in common; of a map, the type is that of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// Kind of the value.
+    /// The kind of the value.
     pub kind: FactKind,
     /// The element type.
     pub dtype: DataType,
@@ -175,17 +175,17 @@ impl Fact {
         Self { kind, ..Self::shaped(self.dtype, self.shape.clone()) }
     }
 
-    /// Whether the value is one tensor.
+    /// Returns whether the value is one tensor.
     #[must_use]
     pub fn is_tensor(&self) -> bool {
         self.kind == FactKind::Tensor
     }
 
-    /// Returns the fact of a value that is this one or the other. A value that is optional in one case is
-    /// in both.
+    /// Returns the fact that holds for a value that has either this fact or the other. A value that
+    /// is optional in one case is optional in both.
     ///
     /// # Errors
-    /// When kinds or element types differ otherwise.
+    /// Returns an error if kinds or element types differ otherwise.
     pub fn join(&self, other: &Self) -> Result<Self, OpError> {
         if (self.kind.element(), self.dtype) != (other.kind.element(), other.dtype) {
             return Err(OpError::new(format!("a value is {self} here and {other} there")));
@@ -253,8 +253,8 @@ impl Fact {
         Some(self.numbers()?.into_iter().map(length::unless_negative).collect())
     }
 
-    /// Returns [`Fact::lengths`] with negative numbers as symbols such as `-1`, for arithmetic and
-    /// comparisons on the way to a shape.
+    /// Returns the numbers of [`Fact::lengths`], with negative numbers as symbols such as `-1`, for
+    /// arithmetic and comparisons on the way to a shape.
     #[must_use]
     pub(crate) fn numbers(&self) -> Option<Vec<Dim>> {
         let Some(value) = &self.value else { return self.elements.clone() };
@@ -283,7 +283,7 @@ impl Fact {
     /// unknown unless the other operand decides them.
     ///
     /// # Errors
-    /// When two known lengths differ and neither is 1.
+    /// Fails when two known lengths differ and neither is 1.
     pub fn broadcast(facts: &[&Self]) -> Result<Option<Vec<Dim>>, OpError> {
         let mut shape: Vec<Dim> = Vec::new();
         for fact in facts {

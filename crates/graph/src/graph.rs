@@ -24,7 +24,7 @@ impl ValueId {
     }
 }
 
-/// Facts that a graph states about a value.
+/// Properties that a graph declares for a value.
 #[derive(Clone, Debug)]
 pub struct GraphValue {
     /// The name in the model; unique in the graph.
@@ -44,17 +44,17 @@ pub struct Node {
     pub domain: String,
     /// The operator's name.
     pub op_type: String,
-    /// Inputs; an absent optional one is `None`.
+    /// The values that it reads; an absent optional input is `None`.
     pub inputs: Vec<Option<ValueId>>,
-    /// Outputs; one that nobody wants is `None`.
+    /// The values that it writes; an output that is not used is `None`.
     pub outputs: Vec<Option<ValueId>>,
     /// The parsed operator.
     pub operator: Arc<dyn Operator>,
-    /// Source that the operator was parsed from; `None` for one that was made otherwise.
+    /// The text that the operator was parsed from; `None` for one that was made otherwise.
     pub parsed: Option<ParsedOperator>,
 }
 
-/// Source that an operator was parsed from.
+/// Text that an operator was parsed from.
 #[derive(Clone, Debug)]
 pub struct ParsedOperator {
     /// That operator: a node whose operator is another one by now was not parsed from this.
@@ -139,9 +139,9 @@ pub struct Graph {
     pub name: String,
     /// Versions of the operator domains that the model imports.
     pub opsets: BTreeMap<String, i64>,
-    /// Inputs of a run, in order.
+    /// The inputs that a run takes, in order.
     pub inputs: Vec<ValueId>,
-    /// Outputs of a run, in order.
+    /// The outputs that a run gives, in order.
     pub outputs: Vec<ValueId>,
     /// The nodes; every value is written before it is read.
     pub nodes: Vec<Node>,
@@ -195,13 +195,13 @@ impl Graph {
         &self.values
     }
 
-    /// Returns the facts stated about a value.
+    /// Returns the properties of a value.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &GraphValue {
         &self.values[id.index()]
     }
 
-    /// Returns the facts stated about a value, writable. Names stay as they are.
+    /// Returns the properties of a value, writable. Names stay unchanged.
     pub fn value_mut(&mut self, id: ValueId) -> &mut GraphValue {
         &mut self.values[id.index()]
     }
@@ -216,7 +216,7 @@ impl Graph {
     /// graph becomes inputs of the node, behind its own.
     ///
     /// # Errors
-    /// When the operator is unknown or refuses the attributes.
+    /// Fails when the operator is unknown or refuses the attributes.
     pub fn add_node(
         &mut self,
         (domain, op_type): (&str, &str),
@@ -321,7 +321,7 @@ impl Graph {
     /// Puts the nodes into topological order, keeping their order where it is free.
     ///
     /// # Errors
-    /// When a value is written twice, read but never written, or depends on itself.
+    /// Fails when a value is written twice, read but never written, or depends on itself.
     pub fn sort(&mut self) -> Result<(), GraphError> {
         let mut known: HashSet<ValueId> = self.inputs.iter().copied().collect();
         known.extend((0..self.values.len()).filter_map(|index| {

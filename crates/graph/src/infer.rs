@@ -19,7 +19,7 @@ const FOLD_ELEMENTS: usize = 1024;
 /// The result is indexed by [`ValueId::index`]; a value that nothing writes has no fact.
 ///
 /// # Errors
-/// When an operator refuses its inputs; the error names the node.
+/// Fails when an operator refuses its inputs; the error names the node.
 pub fn facts(
     graph: &Graph,
     known: &HashMap<ValueId, Fact>,
@@ -41,7 +41,7 @@ pub fn facts(
 /// for a graph that is being built. `facts` grows with the values of the graph.
 ///
 /// # Errors
-/// When an operator refuses its inputs; the error names the node.
+/// Fails when an operator refuses its inputs; the error names the node.
 pub fn extend(graph: &Graph, facts: &mut Vec<Option<Fact>>, from: usize) -> Result<(), GraphError> {
     facts.resize(graph.values().len(), None);
     for (index, node) in graph.nodes.iter().enumerate().skip(from) {

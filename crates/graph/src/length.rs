@@ -72,8 +72,8 @@ impl Length {
         (product.0.len() <= MAX_TERMS).then_some(product)
     }
 
-    /// Quotient of this and `divisor`; `None` where that is no expression, or one of several terms
-    /// that both divide.
+    /// Divides by `divisor`; returns `None` if the quotient is no expression. A divisor of several
+    /// terms only finds a quotient of one term.
     fn over(&self, divisor: &Self) -> Option<Self> {
         let (below, by) = divisor.0.first_key_value()?;
         if divisor.0.len() == 1 {
@@ -140,7 +140,7 @@ fn term_over(above: (&TermNames, i64), below: (&TermNames, i64)) -> Option<(Term
     (above.1.checked_rem(below.1)? == 0).then(|| (rest, above.1 / below.1))
 }
 
-/// Whether a name is one word, so that it stands for itself inside a text.
+/// Returns whether a name is one word, so that it stands for itself inside a text.
 fn is_plain(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
@@ -270,8 +270,8 @@ pub(crate) fn unless_negative(dim: Dim) -> Dim {
     }
 }
 
-/// Whether two numbers are equal, where that is certain: a length that is a sum of names with
-/// positive factors is no negative number.
+/// Returns whether two numbers are equal, where that is certain: a length that is a sum of names
+/// with positive factors is no negative number.
 pub(crate) fn equal(a: &Dim, b: &Dim) -> Option<bool> {
     let difference = Length::of(a)?.plus(&Length::of(b)?, -1)?;
     if difference.0.is_empty() {

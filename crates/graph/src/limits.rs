@@ -1,5 +1,5 @@
-//! Limits of the values of a model, for the whole process: a model of a hundred bytes can ask
-//! for any amount of memory and time.
+//! Limits on the values of a model, for the whole process: a model of a hundred bytes can ask for
+//! any amount of memory and time.
 
 use std::sync::OnceLock;
 
@@ -40,7 +40,7 @@ pub fn get() -> GraphLimits {
 /// Refuses another iteration of a loop that had as many as it may.
 ///
 /// # Errors
-/// When `done` is the limit.
+/// Fails when `done` is the limit.
 pub(crate) fn iterate(done: usize) -> Result<(), OpError> {
     let GraphLimits { iterations, .. } = get();
     if done < iterations {

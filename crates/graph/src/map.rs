@@ -54,7 +54,7 @@ impl KeyedMap {
     /// A map of these keys and values: two vectors of one length. Of equal keys the last counts.
     ///
     /// # Errors
-    /// When the keys are neither numbers nor texts, or the lengths differ.
+    /// Fails when the keys are neither numbers nor texts, or the lengths differ.
     pub fn new(keys: Tensor, values: Tensor) -> Result<Self, OpError> {
         let kind = MapKey::of(keys.dtype()).ok_or_else(|| {
             OpError::new(format!("keys of type {}, expected INT64 or BYTES", keys.dtype()))
@@ -69,7 +69,7 @@ impl KeyedMap {
         Ok(Self { kind, keys, values })
     }
 
-    /// Type of the keys.
+    /// Returns the type of the keys.
     #[must_use]
     pub fn kind(&self) -> MapKey {
         self.kind

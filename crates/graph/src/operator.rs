@@ -33,13 +33,13 @@ impl<'a, T> OperatorInputs<'a, T> {
         Self { all }
     }
 
-    /// How many positions there are, absent ones included.
+    /// Returns the number of positions, absent ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are no positions at all.
+    /// Returns whether there are no positions at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -48,7 +48,7 @@ impl<'a, T> OperatorInputs<'a, T> {
     /// The input at a position.
     ///
     /// # Errors
-    /// When it is absent.
+    /// Fails when it is absent.
     pub fn required(&self, index: usize) -> Result<&'a T, OpError> {
         self.optional(index).ok_or_else(|| OpError::new(format!("input {index} is missing")))
     }
@@ -62,34 +62,34 @@ impl<'a, T> OperatorInputs<'a, T> {
     /// All inputs of a variadic operator.
     ///
     /// # Errors
-    /// When one of them is absent.
+    /// Fails when one of them is absent.
     pub fn all_required(&self) -> Result<Vec<&'a T>, OpError> {
         (0..self.len()).map(|index| self.required(index)).collect()
     }
 }
 
-/// Semantics of an operator: its attributes are the fields of the implementing struct.
+/// Operator of a graph: its attributes are the fields of the implementing struct.
 ///
 /// Downcast with `(operator as &dyn Any).downcast_ref::<Conv>()`, or [`crate::Node::operator`].
 pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// Type and shape of every output from those of the inputs.
     ///
     /// # Errors
-    /// When the inputs cannot be right: a wrong type, rank or length.
+    /// Fails when the inputs cannot be right: a wrong type, rank or length.
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError>;
 
     /// Computes every output: plain loops, wide accumulators, no cleverness. Inputs may be any
     /// views; outputs are in the order of the operator's definition.
     ///
     /// # Errors
-    /// When the inputs do not fit the operator; never a panic.
+    /// Fails when the inputs do not fit the operator; never a panic.
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>;
 
     /// Computes every output from values of any kind. They are owned, so that a sequence which
     /// nobody else reads can be changed in place.
     ///
     /// # Errors
-    /// As [`Operator::reference`], which computes the outputs of operators on tensors.
+    /// Fails like [`Operator::reference`], which computes the outputs of operators on tensors.
     fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
         let tensor = |(at, slot): (usize, &Option<Datum>)| match slot {
             None => Ok(None),
@@ -103,14 +103,14 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         Ok(outputs.into_iter().map(Datum::Tensor).collect())
     }
 
-    /// Whether inputs may be sequences and optional values; if not, [`Operator::infer`] sees
-    /// tensors only.
+    /// Returns whether inputs may be sequences and optional values; if not, [`Operator::infer`]
+    /// sees tensors only.
     fn takes_any_kind(&self) -> bool {
         false
     }
 
-    /// Whether equal inputs always give equal outputs at a cost that inputs and outputs bound, so
-    /// that the node may be folded.
+    /// Returns whether equal inputs always give equal outputs at a cost that inputs and outputs
+    /// bound, so that the node may be folded.
     fn is_deterministic(&self) -> bool {
         true
     }
@@ -120,10 +120,11 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Facts about the inputs of the subgraph at a position, from those of the node's inputs.
+    /// Returns the facts of the inputs of the subgraph at a position, from the facts of the node's
+    /// inputs.
     ///
     /// # Errors
-    /// When the node's inputs cannot be right.
+    /// Returns an error if the node's inputs cannot be right.
     fn body_facts(
         &self,
         _body: usize,
@@ -163,11 +164,11 @@ pub(crate) fn expect_tensors(inputs: OperatorInputs<'_, Fact>) -> Result<(), OpE
     Ok(())
 }
 
-/// [`Operator::reference`] of an operator that implements [`Operator::evaluate`]: for inputs and
-/// outputs that are tensors.
+/// Implements [`Operator::reference`] for an operator that has [`Operator::evaluate`]: its inputs
+/// and outputs must be tensors.
 ///
 /// # Errors
-/// As [`Operator::evaluate`], and when an output is no tensor.
+/// Fails like [`Operator::evaluate`], and when an output is no tensor.
 pub fn tensors_only(
     operator: &(impl Operator + ?Sized),
     inputs: OperatorInputs<'_, Tensor>,
@@ -205,22 +206,22 @@ impl Arity {
         Self { min, max: usize::MAX }
     }
 
-    /// Whether `n` is allowed.
+    /// Returns whether `n` is allowed.
     #[must_use]
     pub fn allows(self, n: usize) -> bool {
         (self.min..=self.max).contains(&n)
     }
 }
 
-/// Context of an operator's parser: the node's own facts.
+/// Properties of a node that the parser of its operator reads.
 #[derive(Debug)]
 pub struct ParseContext<'a> {
     /// The attributes; unread ones are an error of the caller.
     pub attributes: AttributeReader<'a>,
-    /// How many inputs the node has, absent ones included, and without those that only its
+    /// Number of inputs that the node has, absent ones included, and without those that only its
     /// subgraphs read.
     pub inputs: usize,
-    /// How many outputs the node has, absent ones included.
+    /// Number of outputs that the node has, absent ones included.
     pub outputs: usize,
     /// The version of the operator's domain that the model imports.
     pub opset: i64,
@@ -236,7 +237,7 @@ impl<'a> ParseContext<'a> {
     /// A subgraph that must be there.
     ///
     /// # Errors
-    /// When it is missing, or the attribute has another kind.
+    /// Fails when it is missing, or the attribute has another kind.
     pub fn body(&mut self, name: &'static str) -> Result<OperatorBody, OpError> {
         let Some(subgraph) = self.attributes.graph(name)? else {
             return Err(OpError::new(format!("there is no subgraph '{name}'")));
@@ -254,7 +255,7 @@ impl<'a> ParseContext<'a> {
     /// The data type that an attribute names by its ONNX number.
     ///
     /// # Errors
-    /// When the attribute is no integer or names a type that is not supported.
+    /// Fails when the attribute is no integer or names a type that is not supported.
     pub fn data_type(&mut self, name: &'static str) -> Result<Option<DataType>, OpError> {
         self.attributes.int(name)?.map(onnx_data_type).transpose()
     }
@@ -263,7 +264,7 @@ impl<'a> ParseContext<'a> {
 /// The data type with this number in ONNX's `TensorProto.DataType`.
 ///
 /// # Errors
-/// When there is none, or it is not supported.
+/// Fails when there is none, or it is not supported.
 pub fn onnx_data_type(number: i64) -> Result<DataType, OpError> {
     Ok(match number {
         1 => DataType::Fp32,

@@ -99,7 +99,7 @@ const ON_FIRST: &[&str] = &[
     "QuantizeLinear",
 ];
 
-/// Rows of operators that rewrites make.
+/// Operators that rewrites make of these.
 const FUSED: &[&str] = &[
     "Attention",
     "FusedConv",
@@ -177,7 +177,8 @@ fn is_independent(graph: &Graph, facts: &[Option<Fact>], name: &str) -> bool {
     graph.outputs.iter().all(|id| of(id) != LengthDependence::Lengths)
 }
 
-/// Whether a length is that of the first axis alone, or of none; neither where it stands elsewhere.
+/// Returns whether a length is that of the first axis alone, or of none; neither where it stands
+/// elsewhere.
 fn place(fact: &Fact, name: &str) -> Option<LengthDependence> {
     let shape = fact.shape.as_ref().filter(|_| fact.is_tensor())?;
     let speaks = |dim: &Dim| *dim == Dim::Unknown || dim.names().iter().any(|one| one == name);
@@ -255,7 +256,7 @@ fn given(
     }
 }
 
-/// Whether a node keeps rows apart whose first axis its result has again.
+/// Returns whether a node keeps rows apart whose first axis its result has again.
 fn keeps_apart(
     graph: &Graph,
     facts: &[Option<Fact>],

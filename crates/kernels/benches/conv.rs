@@ -103,7 +103,7 @@ fn main() {
     }
 }
 
-/// As many copies of the packed weights as do not fit the caches near a core.
+/// Returns enough copies of the packed weights to exceed the caches near a core.
 fn copies(
     isa: Isa,
     p: ConvParams,

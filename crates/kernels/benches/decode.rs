@@ -16,7 +16,7 @@ use galatea_kernels::{GemmEpilogue, KernelContext, ThreadPool};
 
 mod timing;
 
-/// What one of ggml's types is when packed.
+/// Types of ggml, with their packed form.
 const TYPES: &[(&str, u32, usize, FactorForm, StoredShift)] = &[
     ("Q4_0", 4, 32, FactorForm::Fp16, StoredShift::Zero(8.0)),
     ("Q8_0", 8, 32, FactorForm::Fp16, StoredShift::Zero(128.0)),
@@ -138,7 +138,7 @@ fn main() {
     }
 }
 
-/// As large as the inside of a model of 7 billion weights: no cache holds it.
+/// Size of a matrix inside a model of 7 billion weights: no cache holds it.
 const SIZES: (usize, usize) = (3584, 18_944 * 2);
 
 /// Reading alone, and products with floats of 16 bits.

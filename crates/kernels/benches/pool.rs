@@ -1,4 +1,4 @@
-//! What sharing a loop costs: loops of two tasks for each thread, one after the other, each of which
+//! Cost of sharing a loop: loops of two tasks for each thread, one after the other, each of which
 //! takes some time alone.
 //!
 //! `cargo bench --bench pool -- 2`; an argument is the number of threads.

@@ -239,7 +239,7 @@ impl ActivateRows {
     /// Runs like [`ActivateRows::run`], for results that are rounded to BF16.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`ActivateRows::run`].
     #[inline(always)]
     pub(crate) unsafe fn run_short<S: Simd>(&self, s: S) {
         match self.activation {
@@ -269,7 +269,7 @@ impl<F: VectorMap> IsaKernel for ActivationLoop<F> {
 /// Applies `f` to `n` values; see [`map_run`].
 ///
 /// # Safety
-/// As for [`map_run`].
+/// The same as for [`map_run`].
 pub(crate) unsafe fn apply<F: VectorMap>(isa: Isa, f: F, src: *const f32, dst: *mut f32, n: usize) {
     isa.run(ActivationLoop { f, src, dst, n });
 }
@@ -277,7 +277,7 @@ pub(crate) unsafe fn apply<F: VectorMap>(isa: Isa, f: F, src: *const f32, dst: *
 /// Applies an activation to `n` values; see [`map_run`].
 ///
 /// # Safety
-/// As for [`map_run`].
+/// The same as for [`map_run`].
 pub(crate) unsafe fn apply_activation(
     isa: Isa,
     activation: ActivationFunction,

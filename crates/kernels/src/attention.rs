@@ -134,8 +134,8 @@ impl AttentionSizes {
 /// strides.
 ///
 /// # Panics
-/// When a slice is shorter than its shape and strides say, `kv_heads` does not divide `heads`,
-/// or two rows of Y would overlap.
+/// Panics when a slice is shorter than its shape and strides say, `kv_heads` does not divide
+/// `heads`, or two rows of Y would overlap.
 pub fn attention(
     exec: KernelContext<'_>,
     a: &AttentionSizes,
@@ -194,7 +194,7 @@ pub fn attention(
     });
 }
 
-/// Whether strides, sorted, each step over all that lies within.
+/// Returns whether strides, sorted, each step over all that lies within.
 pub(crate) fn disjoint(a: &AttentionSizes, s: HeadStrides) -> bool {
     let mut steps = [(s.batch, a.batch), (s.head, a.heads), (s.row, a.queries)];
     steps.sort_unstable();
@@ -313,8 +313,8 @@ impl AttentionTask<'_> {
         }
     }
 
-    /// Whether the mask hides all of some keys from all rows of the task, as the mask of a causal
-    /// model does for about half of all blocks.
+    /// Returns whether the mask hides all of some keys from all rows of the task, as the mask of a
+    /// causal model does for about half of all blocks.
     fn hides(&self, first: usize, keys: usize) -> bool {
         let Some((mask, stride)) = self.mask else { return false };
         (0..self.rows).all(|r| {

@@ -1,5 +1,5 @@
-//! Elements of matrices and images: FP32, or BF16 that kernels widen as they load and round
-//! as they store.
+//! Elements of matrices and images: FP32, or BF16 that kernels widen as they load and round as they
+//! store.
 
 use half::bf16;
 
@@ -34,7 +34,7 @@ impl RealSlice<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -51,7 +51,7 @@ impl RealsMut<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -14,7 +14,7 @@ macro_rules! conversions {
         #[doc = concat!("`y[i] = x[i]` from ", $name, "; exact.")]
         ///
         /// # Panics
-        /// When the lengths differ.
+        /// Panics when the lengths differ.
         pub fn $widen(exec: KernelContext<'_>, x: &[$half], y: &mut [f32]) {
             assert!(x.len() == y.len(), "convert: {} elements into {}", x.len(), y.len());
             let y = DisjointSlice::new(y);
@@ -28,7 +28,7 @@ macro_rules! conversions {
         #[doc = concat!("`y[i] = x[i]` to ", $name, ", rounded to nearest even.")]
         ///
         /// # Panics
-        /// When the lengths differ.
+        /// Panics when the lengths differ.
         pub fn $narrow(exec: KernelContext<'_>, x: &[f32], y: &mut [$half]) {
             assert!(x.len() == y.len(), "convert: {} elements into {}", x.len(), y.len());
             let y = DisjointSlice::new(y);

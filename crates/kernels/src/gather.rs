@@ -6,8 +6,8 @@ use crate::memory::DisjointSlice;
 /// `y[i] = table[indices[i]]` for rows of `row_len` elements of any plain type.
 ///
 /// # Panics
-/// When an index is not below the number of rows of `table`, `table` is not whole rows, or `y`
-/// has not one row per index.
+/// Panics when an index is not below the number of rows of `table`, `table` is not whole rows, or
+/// `y` has not one row per index.
 pub fn gather_rows<T: Copy + Send + Sync>(
     exec: KernelContext<'_>,
     table: &[T],

@@ -36,8 +36,8 @@ const GATHERED_IN_CYCLE: usize = 8;
 const FEW_STEPS: usize = 8;
 const NEAR_PANELS: usize = 512 * 1024;
 
-/// Whether each pair of tiles meets all columns before the next pair: with so few steps, and panels of
-/// so many bytes in all.
+/// Returns whether each pair of tiles meets all columns before the next pair: with so few steps, and
+/// panels of so many bytes in all.
 #[inline(always)]
 pub(crate) fn whole_rows_first(steps: usize, panels_bytes: usize) -> bool {
     steps <= FEW_STEPS && panels_bytes <= NEAR_PANELS
@@ -86,12 +86,12 @@ impl WindowRuns {
         self.counts[0] * self.counts[1] * self.padded / self.element
     }
 
-    /// Whether no run is padded.
+    /// Returns whether no run is padded.
     pub(crate) fn are_whole(&self) -> bool {
         self.padded == self.len
     }
 
-    /// Whether the terms lie as gathered rows have them.
+    /// Returns whether the terms lie as gathered rows have them.
     fn is_natural(&self) -> bool {
         self.are_whole() || self.counts == [1, 1]
     }
@@ -112,9 +112,9 @@ impl WindowRuns {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteImage {
     pub(crate) data: *const u8,
-    /// How many bytes it has.
+    /// Number of bytes that it has.
     pub(crate) len: usize,
-    /// Bits that are turned in each byte, and the byte of the padding before.
+    /// Bits to flip in each byte, and the byte of the padding before the flip.
     pub(crate) flip: u8,
     pub(crate) fill: u8,
 }
@@ -132,10 +132,10 @@ pub(crate) struct LineConv<'a> {
     out: [usize; 2],
     /// Images beside each other: batch and depth.
     images: usize,
-    /// Bits that are turned in each byte, and the byte of the padding before.
+    /// Bits to flip in each byte, and the byte of the padding before the flip.
     flip: u8,
     fill: u8,
-    /// Whether tiles are read from the image itself.
+    /// True if tiles are read from the image itself.
     in_place: bool,
     tile_rows: usize,
     tiles_per_line: usize,
@@ -287,7 +287,7 @@ impl<'a> LineConv<'a> {
             + column * self.stride()
     }
 
-    /// How many rows a tile makes.
+    /// Returns the number of rows that a tile makes.
     fn rows(&self, column: usize) -> usize {
         (self.out[1] - column).min(self.tile_rows)
     }

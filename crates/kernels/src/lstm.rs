@@ -36,7 +36,7 @@ pub fn gate_columns(isa: Isa, hidden: usize) -> usize {
 /// `[gate_columns(isa, hidden), k]`, zeros where there is no cell. A bias has `k` = 1.
 ///
 /// # Panics
-/// When `weights` is shorter.
+/// Panics when `weights` is shorter.
 #[must_use]
 pub fn interleave_gates(isa: Isa, hidden: usize, k: usize, weights: &[f32]) -> Vec<f32> {
     check_matrix("gates", weights.len(), GATES * hidden, k, k);
@@ -60,7 +60,7 @@ pub struct LstmPass<'a> {
     pub state: &'a PackedB,
     /// The sum of both biases, of [`interleave_gates`].
     pub bias: &'a [f32],
-    /// Whether the last step comes first.
+    /// True if the last step comes first.
     pub reversed: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct InitialStates<'a> {
     pub c: Option<&'a [f32]>,
 }
 
-/// Outputs that are wanted of a run.
+/// Outputs that a run writes.
 #[derive(Debug, Default)]
 pub struct LstmOutputs<'a> {
     /// `[steps, directions, batch, hidden]`.
@@ -137,7 +137,8 @@ impl LstmLayer<'_> {
 /// Shapes: `x` is `[steps, batch, input]`; `scratch` has [`LstmLayer::scratch_len`] values.
 ///
 /// # Panics
-/// When a slice is shorter than its shape, or weights are packed for another instruction set.
+/// Panics when a slice is shorter than its shape, or weights are packed for another instruction
+/// set.
 pub fn lstm(
     exec: KernelContext<'_>,
     layer: &LstmLayer<'_>,
@@ -206,7 +207,7 @@ struct LstmRun<'a> {
     room: &'a LstmWorkspace,
     /// Y, the last output, the last cell state.
     results: [Option<DisjointSlice<f32>>; 3],
-    /// Whether one thread runs each step.
+    /// True if one thread runs each step.
     alone: bool,
 }
 

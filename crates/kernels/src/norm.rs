@@ -19,7 +19,7 @@ pub struct RowNormalization<'a> {
     pub epsilon: f32,
 }
 
-/// Divisor of a row.
+/// Norm that divides a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormKind {
     /// `(x - mean) / sqrt(variance + epsilon)`, with the variance of the whole row.
@@ -28,7 +28,7 @@ pub enum NormKind {
     RootMeanSquare,
 }
 
-/// Other inputs and outputs of a normalisation.
+/// Residual, bias and sum of a normalisation.
 #[derive(Debug, Default)]
 pub struct SkipConnection<'a> {
     /// Added to `x` first, of its shape (a residual connection).
@@ -42,7 +42,7 @@ pub struct SkipConnection<'a> {
 /// Normalises every row of `columns` values: `y = norm(x + residual + input_bias)`.
 ///
 /// # Panics
-/// When `x` is not whole rows, or another slice has not the length that it should.
+/// Panics when `x` is not whole rows, or another slice has not the length that it should.
 pub fn normalize(
     exec: KernelContext<'_>,
     norm: RowNormalization<'_>,
@@ -86,7 +86,7 @@ pub fn normalize(
 /// [`normalize`] of rows of FP32 or BF16, computed in FP32 and rounded once.
 ///
 /// # Panics
-/// As there.
+/// Panics like [`normalize`].
 pub fn normalize_reals(
     exec: KernelContext<'_>,
     norm: RowNormalization<'_>,

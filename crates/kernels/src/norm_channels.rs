@@ -8,7 +8,7 @@ use crate::reduce::{sum, sum_squared_differences};
 /// Sums are taken over this many elements at a time and added in f64.
 const RUN: usize = 4096;
 
-/// Elements behind the statistics of a normalisation: each group of each item.
+/// Groups of channels over which a normalisation takes its statistics: each group of each item.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelGroups<'a> {
     /// Channels of an item.
@@ -32,7 +32,7 @@ pub struct ChannelGroups<'a> {
 /// Shapes: x and y `[items, channels, columns]`.
 ///
 /// # Panics
-/// When the groups are not equal, or a slice has not the length that it should.
+/// Panics when the groups are not equal, or a slice has not the length that it should.
 pub fn normalize_groups(exec: KernelContext<'_>, g: &ChannelGroups<'_>, x: &[f32], y: &mut [f32]) {
     let equal = g.groups > 0 && g.channels.is_multiple_of(g.groups);
     assert!(equal, "group norm: {} channels in {} groups", g.channels, g.groups);
@@ -84,7 +84,7 @@ pub struct BatchNormParameters<'a> {
 /// Shapes: x and y `[items, channels, columns]`, `channels` that of the parameters.
 ///
 /// # Panics
-/// When a slice has not the length that it should.
+/// Panics when a slice has not the length that it should.
 pub fn normalize_batch(
     exec: KernelContext<'_>,
     p: &BatchNormParameters<'_>,

@@ -8,7 +8,7 @@ use crate::memory::DisjointSlice;
 /// rows = C, columns = H W; the way back is rows = H W, columns = C.
 ///
 /// # Panics
-/// When `x` or `y` has another length than the matrices.
+/// Panics when `x` or `y` has another length than the matrices.
 pub fn transpose(
     exec: KernelContext<'_>,
     x: &[f32],
@@ -93,8 +93,8 @@ pub const MAX_RANK: usize = 16;
 /// type; pass bytes of other sizes as `u8`, `u16`, `u32` or `u64`.
 ///
 /// # Panics
-/// When `order` is not a permutation of the axes of `shape`, there are more than [`MAX_RANK`], or
-/// `x` or `y` has another length than `shape` says.
+/// Panics when `order` is not a permutation of the axes of `shape`, there are more than
+/// [`MAX_RANK`], or `x` or `y` has another length than `shape` says.
 pub fn permute<T: Copy + Send + Sync>(
     exec: KernelContext<'_>,
     x: &[T],

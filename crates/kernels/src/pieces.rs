@@ -64,7 +64,7 @@ impl WorkPieces {
         (self.len.div_ceil(share.max(1)), self.cuts(share).count())
     }
 
-    /// How many pieces there are; some at the end of the last share may be empty.
+    /// Returns the number of pieces; some at the end of the last share may be empty.
     pub(crate) fn count(self) -> usize {
         let (shares, each) = self.counts();
         shares * each

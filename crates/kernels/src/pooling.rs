@@ -9,7 +9,7 @@ use crate::isa::{IsaKernel, Simd};
 use crate::math;
 use crate::memory::DisjointSlice;
 
-/// Function of a window.
+/// Function of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowPool {
     /// The greatest value that is not padding, NaN if one is; -infinity where there is none.
@@ -23,7 +23,7 @@ pub enum WindowPool {
 /// The constants of a pooling over height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolParams {
-    /// Function of a window.
+    /// The function of the values of a window.
     pub pool: WindowPool,
     /// Size of the window.
     pub kernel: [usize; 2],
@@ -35,7 +35,7 @@ pub struct PoolParams {
     pub pads_begin: [usize; 2],
     /// Padding after the image.
     pub pads_end: [usize; 2],
-    /// Whether the last window may reach beyond the padding.
+    /// True if the last window may reach beyond the padding.
     pub rounding: WindowRounding,
 }
 
@@ -74,7 +74,7 @@ impl PoolParams {
 /// [`pool`] of an image of BF16, computed in FP32 and rounded once.
 ///
 /// # Panics
-/// As there.
+/// Panics like [`pool`].
 pub fn pool_bf16(
     exec: KernelContext<'_>,
     p: &PoolParams,
@@ -89,7 +89,7 @@ pub fn pool_bf16(
 /// Pools every channel of `[batch, height, width, channels]` into `[batch, …output_size, channels]`.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or a size of the window is 0.
+/// Panics when a slice is shorter than its shape says, or a size of the window is 0.
 pub fn pool(
     exec: KernelContext<'_>,
     p: &PoolParams,
@@ -223,7 +223,7 @@ impl<T: RealCell> IsaKernel for WindowOf<'_, T> {
 /// `[batch, channels]`.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says.
+/// Panics when a slice is shorter than its shape says.
 pub fn global_average(
     exec: KernelContext<'_>,
     x: &[f32],

@@ -4,7 +4,7 @@ use crate::KernelContext;
 use crate::isa::{IsaKernel, Simd};
 use crate::memory::DisjointSlice;
 
-/// Function of a row.
+/// Function of the values of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RowReduce {
@@ -23,7 +23,7 @@ pub enum RowReduce {
 /// `y[r] = f(row r of x)` for rows of `columns` values.
 ///
 /// # Panics
-/// When `x` has not exactly `y.len()` rows of `columns`.
+/// Panics when `x` has not exactly `y.len()` rows of `columns`.
 pub fn reduce_last(
     exec: KernelContext<'_>,
     f: RowReduce,

@@ -5,7 +5,7 @@ use crate::gemm::{copy_run, zero_run};
 use crate::isa::{IsaKernel, Simd};
 use crate::memory::DisjointSlice;
 
-/// Sources and weights of the places of a resized axis.
+/// Terms of the places of a resized axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResizeSamples {
     /// Where the terms of each place end.
@@ -31,7 +31,7 @@ impl ResizeSamples {
         self.ends.len()
     }
 
-    /// Whether the result has no place.
+    /// Returns whether the result has no place.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -46,7 +46,7 @@ impl ResizeSamples {
 /// Resizes the middle axis of `[outer, length, inner]` into `[outer, samples.len(), inner]`.
 ///
 /// # Panics
-/// When a slice has not the length that it should, or a sample reads beyond the axis.
+/// Panics when a slice has not the length that it should, or a sample reads beyond the axis.
 pub fn resize_axis(
     exec: KernelContext<'_>,
     samples: &ResizeSamples,

@@ -28,7 +28,7 @@ pub struct RotaryAngles<'a> {
     pub data: &'a [f32],
     /// Batch, head and row stride.
     pub strides: HeadStrides,
-    /// Whether a row has an element for each pair only, which serves both halves.
+    /// True if a row has an element for each pair only, which serves both halves.
     pub half: bool,
 }
 
@@ -49,7 +49,7 @@ impl RotaryAngles<'_> {
 /// is `[batch, heads, rows, width]`.
 ///
 /// # Panics
-/// When `width` is odd, or a slice is shorter than its shape and strides say.
+/// Panics when `width` is odd, or a slice is shorter than its shape and strides say.
 pub fn rotary(
     exec: KernelContext<'_>,
     r: &RotarySizes,
@@ -104,7 +104,7 @@ pub struct HeadRotation<'a> {
     pub sizes: RotarySizes,
     /// How many pairs of a vector turn; the elements behind them stay.
     pub pairs: usize,
-    /// Whether the elements of a pair are neighbours; otherwise they are `pairs` apart.
+    /// True if the elements of a pair are neighbours; otherwise they are `pairs` apart.
     pub interleaved: bool,
     /// The row of the tables for each batch and row.
     pub rows: &'a [usize],
@@ -117,7 +117,7 @@ pub struct HeadRotation<'a> {
 /// Turns every vector of X as `t` says.
 ///
 /// # Panics
-/// When a slice is shorter than shapes and strides say, or a row is not in the tables.
+/// Panics when a slice is shorter than shapes and strides say, or a row is not in the tables.
 pub fn turn_rows(exec: KernelContext<'_>, t: &HeadRotation<'_>, x: HeadRows<'_>, y: &mut [f32]) {
     let RotarySizes { batch, heads, rows, width } = t.sizes;
     assert!(2 * t.pairs <= width, "rotary: {} pairs of vectors of {width}", t.pairs);

@@ -28,7 +28,7 @@ pub struct RowMask<'a> {
 /// off first, so nothing overflows. A row that is -infinity throughout becomes zeros.
 ///
 /// # Panics
-/// When `x` is not whole rows, or the mask is not whole rows or empty.
+/// Panics when `x` is not whole rows, or the mask is not whole rows or empty.
 pub fn softmax_inplace(
     exec: KernelContext<'_>,
     form: SoftmaxForm,
@@ -60,7 +60,7 @@ pub fn softmax_inplace(
 /// Softmax of every row of `columns` values of `x` into `y`; see [`softmax_inplace`].
 ///
 /// # Panics
-/// When the lengths differ, or as [`softmax_inplace`].
+/// Panics when the lengths differ, or as [`softmax_inplace`].
 pub fn softmax(
     exec: KernelContext<'_>,
     form: SoftmaxForm,

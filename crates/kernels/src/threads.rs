@@ -85,7 +85,7 @@ struct PoolShared {
 pub struct CallerSlot<'a>(Option<&'a ThreadPool>);
 
 thread_local! {
-    /// Whether this thread is counted among the busy ones.
+    /// True if this thread is counted among the busy ones.
     static SEATED: Cell<bool> = const { Cell::new(false) };
     /// The word of the loops of this thread, and of a worker that of the loop that it helped with last.
     static WORD: Cell<u8> = const { Cell::new(0) };
@@ -96,7 +96,7 @@ struct ParallelLoop {
     body: *const (dyn Fn(usize) + Sync),
     /// Unclaimed tasks of each span, as [`join`] writes them.
     unclaimed: [AtomicU64; MAX_SPANS],
-    /// How many spans there are.
+    /// Number of spans.
     spans: usize,
     /// Workers at work on it, and how many may be.
     helpers: AtomicUsize,
@@ -297,7 +297,7 @@ impl ThreadPool {
     /// when all have returned. A task may itself call `run` on the same pool.
     ///
     /// # Panics
-    /// When a task panics: with the payload of the first, after all tasks have ended.
+    /// Panics when a task panics: with the payload of the first, after all tasks have ended.
     pub fn run<F: Fn(usize) + Sync>(&self, tasks: usize, body: F) {
         // More tasks than a word counts are not worth sharing.
         if tasks <= 1 || self.threads == 1 || u32::try_from(tasks).is_err() {
@@ -335,7 +335,7 @@ impl ThreadPool {
     /// Ranges depend on `len`, `grain` and the number of threads only.
     ///
     /// # Panics
-    /// When `body` does.
+    /// Panics when `body` does.
     pub fn run_ranges<F>(&self, len: usize, grain: usize, body: F)
     where
         F: Fn(std::ops::Range<usize>) + Sync,

@@ -86,7 +86,7 @@ pub(crate) struct TilesTimesPanel<'a, P> {
     pub(crate) terms: TileTerms,
     pub(crate) a: RowTiles<'a>,
     pub(crate) b: *const u8,
-    /// Whether the panel may be far, so that it is asked for ahead.
+    /// True if the panel may be far, so that it is asked for ahead.
     pub(crate) far: bool,
     /// Room for the sums of every pair of tiles, [`SUMS_BYTES`] each.
     pub(crate) sums: *mut u8,

@@ -41,7 +41,7 @@ fn made_up(name: &str, dtype: DataType, shape: &[usize]) -> Result<Tensor> {
     })
 }
 
-/// What a graph gives on these providers at a level, and how long its second run takes.
+/// Runs a graph on these providers at a level; returns its outputs and the time of its second run.
 fn run(
     graph: Graph,
     (providers, level): (&[Arc<dyn ExecutionProvider>], OptimiseLevel),

@@ -1,4 +1,4 @@
-//! Abilities of this machine, for the program's command, metrics and cost models.
+//! Capabilities of this machine, for the program's command, metrics and cost models.
 
 use galatea_apple::{ChipIdentity, CpuFeature};
 use galatea_kernels::Isa;
@@ -11,9 +11,9 @@ use crate::machine::linux_chip;
 /// Cores of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreKind {
-    /// Name that the system gives it, such as `Performance`.
+    /// The system's name for them, such as `Performance`.
     pub name: Option<String>,
-    /// How many there are.
+    /// Their number.
     pub cores: u64,
     /// Bytes of the first-level data cache of each.
     pub l1_data_bytes: Option<u64>,
@@ -30,7 +30,7 @@ pub struct PeakEstimate {
     pub gflops: f64,
 }
 
-/// Abilities of this machine. What nobody knows is absent.
+/// Capabilities of this machine. Unknown ones are absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostCapabilities {
     /// The chip.
@@ -56,7 +56,7 @@ pub struct HostCapabilities {
 }
 
 impl HostCapabilities {
-    /// Returns those of this machine.
+    /// Detects the capabilities of this machine.
     #[must_use]
     pub fn detect() -> Self {
         match ChipIdentity::detect() {
@@ -85,7 +85,7 @@ impl HostCapabilities {
         }
     }
 
-    /// Returns those of a chip that tells of itself, with kernels of this instruction set.
+    /// Returns the capabilities of a detected chip, with kernels of this instruction set.
     #[must_use]
     pub fn of(chip: &ChipIdentity, isa: Isa) -> Self {
         let kind = |cluster: &galatea_apple::CoreCluster| CoreKind {

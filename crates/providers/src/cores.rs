@@ -21,7 +21,7 @@ const SHORT: Duration = Duration::from_micros(200);
 pub struct HostCores {
     /// How many threads of kernels have a fast core each.
     pub fast: usize,
-    /// Whether there are slower ones beside them.
+    /// True if there are slower ones beside them.
     pub mixed: bool,
     /// The fast ones by the system's numbers, where a thread can be kept on them.
     numbers: BTreeSet<usize>,
@@ -46,7 +46,7 @@ impl HostCores {
         DeviceLanes { runs: Self::detect().fast.max(1), short: SHORT }
     }
 
-    /// Cores of a chip that tells of itself.
+    /// Returns the cores of a detected chip.
     fn of_chip(chip: &ChipIdentity, all: usize) -> Self {
         let fast = usize::try_from(chip.fastest_cores()).unwrap_or(all).clamp(1, all.max(1));
         Self { fast, mixed: chip.clusters.len() > 1 && fast < all, numbers: BTreeSet::new() }
@@ -68,8 +68,8 @@ impl HostCores {
         Self { fast: all, mixed: false, numbers: BTreeSet::new() }
     }
 
-    /// Chooses processors by number: those that are fast, where any differ, and those that the process may
-    /// use. A quota may give it fewer than these: `all`.
+    /// Returns the cores by CPU number: `fast` are the fast ones if any differ, `allowed` those
+    /// that the process may use. A quota may give it fewer than these: `all`.
     #[cfg(target_os = "linux")]
     fn of_numbers(fast: Option<BTreeSet<usize>>, allowed: BTreeSet<usize>, all: usize) -> Self {
         let fast: BTreeSet<usize> =

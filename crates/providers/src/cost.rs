@@ -18,7 +18,8 @@ fn core_operations(isa: Isa) -> f64 {
     }
 }
 
-/// Reach of this host's CPU: what is known of its chip, else what its cores may.
+/// Returns the estimated speed of this host's CPU: the known figures of its chip, else an estimate
+/// from its cores.
 pub(crate) fn of_host(isa: Isa) -> UnitCost {
     let chip = ChipIdentity::detect().ok();
     let known = chip.and_then(|chip| chips::find(&chip.name));
@@ -33,11 +34,12 @@ fn elements(fact: &Fact) -> f64 {
     fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1) as f64).product()
 }
 
-/// Demand of a node on a CPU.
+/// Work of a node on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ProcessorDemand {
-    /// Operations, roughly: two per element of the output and element of the second operand's column for products,
-    /// ten per element for everything else, and no fewer than it cannot do without.
+    /// FLOPs, roughly: two per element of the output and element of the second operand's column for
+    /// matrix multiplications, ten per element for everything else, and at least the operations
+    /// that it cannot do without.
     pub(crate) operations: f64,
     /// Bytes that it reads and writes.
     pub(crate) bytes: f64,
@@ -47,7 +49,7 @@ pub(crate) struct ProcessorDemand {
 /// Operators that multiply matrices.
 const PRODUCTS: [&str; 6] = ["MatMul", "Gemm", "Conv", "LSTM", "GRU", "RNN"];
 
-/// Demand of a node when the lengths are these.
+/// Estimates the work of a node for these lengths.
 pub(crate) fn demand(node: &Node, facts: &[Option<Fact>]) -> ProcessorDemand {
     let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
     let work = NodeWork::of(node, &fact).total();

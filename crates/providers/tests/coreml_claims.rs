@@ -1,4 +1,4 @@
-//! What the provider `coreml` claims for a Neural Engine, and the partitions that follow.
+//! Claims of the provider `coreml` for a Neural Engine, and the partitions that follow.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -64,7 +64,8 @@ fn zeros(shape: &[usize]) -> Tensor {
     Tensor::zeros(DataType::Fp32, shape).unwrap()
 }
 
-/// What an engine's provider and the processor behind it say, and who runs which nodes.
+/// Returns the claims of an engine's provider, and the partitions that follow with the CPU behind
+/// it: provider and number of nodes.
 fn planned(
     graph: &Graph,
     provider: &dyn ExecutionProvider,

@@ -26,8 +26,8 @@ const CONVERTED: &[&str] = &[
     "conformer.dynamo",
 ];
 
-/// Those of which some lengths must be known: here the mask of fewer keys than there are is told from
-/// one of all keys by them.
+/// Models of which some lengths must be known: these tell the mask of fewer keys than there are
+/// from one of all keys.
 const FIXED: &[&str] = &["conformer.dynamo"];
 
 /// How far results are from each other against the largest one.

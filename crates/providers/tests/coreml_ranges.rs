@@ -144,7 +144,7 @@ enum Units {
     Together,
     /// One after the other.
     InTurn,
-    /// As a divisor.
+    /// The units as a divisor.
     Divided,
 }
 

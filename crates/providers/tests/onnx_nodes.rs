@@ -14,7 +14,8 @@ use libtest_mimic::Trial;
 /// With this variable set, the page is written instead of compared.
 const WRITE: &str = "GALATEA_WRITE_OPERATORS";
 
-/// What computes operators on the CPU provider, in the order of its tables.
+/// Returns the names of the kernels that compute operators on the CPU provider, in the order of its
+/// tables.
 fn kernels() -> Vec<KernelName> {
     let rows = cpu::FAMILIES.iter().copied().flatten();
     let rows = rows.flat_map(|row| row.ops.iter().map(|&name| (row.domain, name, row.name)));

@@ -15,9 +15,8 @@ pub(super) struct GgmlRows {
     pub(super) bytes: Bytes,
 }
 
-/// Visitor of the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; the
-/// function takes it apart into codes, scales and offsets, and leaves alone the offsets of a type that has
-/// none.
+/// Visitor of the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; `apart` takes
+/// it apart into codes, scales and offsets, and does not write the offsets of a type that has none.
 trait BlockVisitor {
     fn walk<const B: usize, const L: usize, const S: usize>(self, apart: BlockSplitter<B, L, S>);
 }
@@ -56,7 +55,7 @@ impl GgmlRows {
 }
 
 impl GgmlRows {
-    /// Factors that the scales of each block are multiples of, and the offsets.
+    /// Reads the values whose multiples are the scales and offsets of each block.
     pub(super) fn super_scales(
         &self,
         row: usize,

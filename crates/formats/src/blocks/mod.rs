@@ -112,7 +112,7 @@ impl BlockMatrix {
         &self.shape
     }
 
-    /// How many rows there are: the product of all axes but the last.
+    /// Returns the number of rows: the product of all axes but the last.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
@@ -124,7 +124,7 @@ impl BlockMatrix {
         self.columns
     }
 
-    /// Codes.
+    /// Returns the format of the codes.
     #[must_use]
     pub fn format(&self) -> CodeFormat {
         self.format
@@ -151,7 +151,7 @@ impl BlockMatrix {
     /// `offsets` as many where the meaning is [`CodeMeaning::Offset`], else none.
     ///
     /// # Errors
-    /// When there is no such row, or a slice has another length.
+    /// Fails when there is no such row, or a slice has another length.
     pub fn unpack_row(
         &self,
         row: usize,
@@ -175,7 +175,7 @@ impl BlockMatrix {
     /// Shapes: `out` has [`BlockMatrix::columns`] elements.
     ///
     /// # Errors
-    /// When there is no such row, or the slice has another length.
+    /// Fails when there is no such row, or the slice has another length.
     pub fn dequantize_row(&self, row: usize, out: &mut [f32]) -> Result<(), CheckpointError> {
         self.check_row(row)?;
         check_lengths("floats", out.len(), self.columns)?;
@@ -188,7 +188,7 @@ impl BlockMatrix {
     /// The whole matrix as FP32.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// Fails when there is no memory for it.
     pub fn dequantize(&self) -> Result<Tensor, CheckpointError> {
         let wrong =
             |error: galatea_tensor::TensorError| CheckpointError::invalid(error.to_string());

@@ -1,4 +1,4 @@
-//! Errors of a Core ML model, and where they arise.
+//! Errors of Core ML models, with the place of the fault.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use galatea_graph::{GraphError, OpError};
 use galatea_tensor::TensorError;
 
-/// Description of what was wrong.
+/// Kind of an error of a Core ML model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoreMlErrorKind {
@@ -16,7 +16,7 @@ pub enum CoreMlErrorKind {
     Encoding {
         /// How far the bytes could be read.
         offset_bytes: usize,
-        /// Message of the decoder, with the message and field it was in.
+        /// The decoder's message, with the message type and field in question.
         text: String,
     },
     /// The model needs a version of the format outside the supported range.
@@ -68,13 +68,14 @@ impl CoreMlError {
         self
     }
 
-    /// Description of what was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &CoreMlErrorKind {
         &self.kind
     }
 
-    /// Place of it, such as `function 'main': operation 'y' (conv)`; empty for the whole model.
+    /// Returns the place of the fault, such as `function 'main': operation 'y' (conv)`; empty for
+    /// the whole model.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place

@@ -1,4 +1,4 @@
-//! Inputs and outputs of a model: its features, and the shapes that they may have.
+//! Features: the inputs and outputs of a model, and the shapes that they may have.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ use super::proto::{
 pub struct ModelFeature {
     /// Its name.
     pub name: String,
-    /// Description in the author's words.
+    /// Its description, in the author's words.
     pub description: String,
     /// Its type.
     pub kind: FeatureType,
-    /// Whether it may be left out.
+    /// True if it may be left out.
     pub optional: bool,
 }
 
@@ -55,7 +55,7 @@ pub enum FeatureType {
     Text,
     /// Numbers by text or by 64-bit integer.
     Dictionary {
-        /// Whether keys are texts.
+        /// True if keys are texts.
         text_keys: bool,
     },
     /// A list of texts or integers.
@@ -87,7 +87,7 @@ pub enum ColorOrder {
 }
 
 impl ColorOrder {
-    /// How many channels there are.
+    /// Returns the number of channels.
     #[must_use]
     pub fn channels(self) -> usize {
         match self {
@@ -138,7 +138,7 @@ impl ModelFeature {
     /// Reads a description.
     ///
     /// # Errors
-    /// When the type is missing, or says what Core ML does not allow.
+    /// Fails when the type is missing, or says what Core ML does not allow.
     pub fn read(proto: &FeatureDescription) -> Result<Self, CoreMlError> {
         let place = || format!("feature '{}'", proto.name);
         let stated = proto.r#type.as_ref().and_then(|found| found.kind.as_ref());
@@ -175,7 +175,7 @@ impl ModelFeature {
     /// Checks a shape that a run brings.
     ///
     /// # Errors
-    /// When the feature may not have it; the error says which it may.
+    /// Fails when the feature may not have it; the error says which it may.
     pub fn check_shape(&self, found: &[usize]) -> Result<(), String> {
         let refuse = |expected: String| {
             Err(format!("input '{}' has shape {found:?}, expected {expected}", self.name))

@@ -50,7 +50,7 @@ pub struct LoadedCoreMl {
     pub functions: Vec<CoreMlFunction>,
     /// The position of the function that is run where none is named.
     pub default_function: usize,
-    /// Description that the file gives of itself.
+    /// The file's description of itself.
     pub info: CoreMlModelInfo,
     /// The files that constants lie in, mapped.
     pub files: Vec<CoreMlFile>,
@@ -65,14 +65,14 @@ pub struct CoreMlFile {
     pub memory: Arc<MappedFile>,
 }
 
-/// Description that a file gives of itself.
+/// Description of a file by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreMlModelInfo {
-    /// Purpose of the model.
+    /// The purpose of the model.
     pub description: String,
     /// Its version.
     pub version: String,
-    /// Author.
+    /// Its author.
     pub author: String,
     /// Its licence.
     pub license: String,
@@ -88,17 +88,17 @@ pub struct CoreMlFunction {
     /// The computation. Its inputs are the function's, then its states; its outputs the function's,
     /// then its states as a run leaves them.
     pub graph: Graph,
-    /// Inputs of a run.
+    /// The inputs of a run.
     pub inputs: Vec<ModelFeature>,
-    /// Outputs of a run.
+    /// The outputs of a run.
     pub outputs: Vec<ModelFeature>,
-    /// States that a run finds and leaves: zeros before the first.
+    /// The states, which last from one run to the next: zeros before the first.
     pub states: Vec<ModelFeature>,
-    /// Labels of a classifier, in the order of their probabilities.
+    /// The labels of a classifier, in the order of their probabilities.
     pub labels: Option<ClassifierClasses>,
 }
 
-/// Classes of a classifier.
+/// Labels of a classifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassifierClasses {
     /// The output that is the most probable label.
@@ -113,7 +113,7 @@ impl LoadedCoreMl {
     /// The function of a name; the default one where none is given.
     ///
     /// # Errors
-    /// When there is none; the error names those that there are.
+    /// Fails when there is none; the error names those that there are.
     pub fn function(&self, name: Option<&str>) -> Result<&CoreMlFunction, CoreMlError> {
         let found = match name {
             Some(name) => self.functions.iter().find(|function| function.name == name),
@@ -127,7 +127,8 @@ impl LoadedCoreMl {
     }
 }
 
-/// Whether a path is one of a Core ML model: a folder with a manifest, or a file `.mlmodel`.
+/// Returns whether a path is one of a Core ML model: a folder with a manifest, or a file
+/// `.mlmodel`.
 #[must_use]
 pub fn is_model(path: &Path) -> bool {
     match path.extension().and_then(|extension| extension.to_str()) {
@@ -140,8 +141,8 @@ pub fn is_model(path: &Path) -> bool {
 /// Reads a package (a folder) or a file `.mlmodel`.
 ///
 /// # Errors
-/// When a file cannot be read, is damaged or says something that is not supported; the error names
-/// the file and the function and operation, or the layer.
+/// Fails when a file cannot be read, is damaged or says something that is not supported; the error
+/// names the file and the function and operation, or the layer.
 pub fn load(path: &Path) -> Result<LoadedCoreMl, CoreMlError> {
     let file = match path.is_dir() {
         true => package::model_file(path)?,
@@ -158,7 +159,7 @@ pub fn load(path: &Path) -> Result<LoadedCoreMl, CoreMlError> {
 /// Reads the program of a package as it is written, without making graphs of it.
 ///
 /// # Errors
-/// As for [`load`], and when the model is no program.
+/// Fails like [`load`], and when the model is no program.
 pub fn load_program(path: &Path) -> Result<mil::MilProgram, CoreMlError> {
     let read = || {
         let file = match path.is_dir() {
@@ -190,7 +191,7 @@ impl AsRef<[u8]> for MappedModel {
 /// for.
 ///
 /// # Errors
-/// As for [`load`].
+/// Fails like [`load`].
 pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<LoadedCoreMl, CoreMlError> {
     let model: proto::CoreMlModelProto = decode(bytes)?;
     let version = model.specification_version;
@@ -252,7 +253,7 @@ fn info(description: &proto::ModelDescription) -> CoreMlModelInfo {
 /// its states as a run leaves them.
 ///
 /// # Errors
-/// When an operation is not known, or says what is not so.
+/// Fails when an operation is not known, or says what is not so.
 pub fn interpret(name: &str, function: &mil::MilFunction) -> Result<Graph, CoreMlError> {
     import::function(name, function).map(|(graph, _)| graph)
 }

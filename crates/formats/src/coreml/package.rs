@@ -31,8 +31,8 @@ pub(super) struct ManifestItem {
 /// The model's file of a package: where its manifest says.
 ///
 /// # Errors
-/// When the manifest cannot be read, has another version than 1.0.0 or older, or names no file
-/// inside of the package.
+/// Fails when the manifest cannot be read, has another version than 1.0.0 or older, or names no
+/// file inside of the package.
 pub(super) fn model_file(package: &Path) -> Result<PathBuf, CoreMlError> {
     let path = package.join("Manifest.json");
     let in_manifest = |error: CoreMlError| error.in_file(&path);
@@ -69,7 +69,7 @@ fn read_manifest(path: &Path) -> Result<PackageManifest, CoreMlError> {
         .map_err(|error| CoreMlError::invalid(format!("is no manifest of a package: {error}")))
 }
 
-/// Whether a version of three numbers is not above 1.0.0.
+/// Returns whether a version of three numbers is not above 1.0.0.
 fn version_is_known(text: &str) -> bool {
     let parts: Option<Vec<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
     matches!(parts.as_deref(), Some([major, minor, patch])

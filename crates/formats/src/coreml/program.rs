@@ -25,7 +25,7 @@ struct DescribedFunction<'d> {
 /// The functions of a program, and the position of the default one.
 ///
 /// # Errors
-/// When program and description differ, or one of them says what is not known.
+/// Fails when program and description differ, or one of them says what is not known.
 pub(super) fn functions(
     program: &proto::MilProgramProto,
     specification: i32,
@@ -149,7 +149,7 @@ fn ordered(
     ids.iter().filter_map(|&id| by_name.remove(&graph.value(id).name)).collect()
 }
 
-/// Descriptions of inputs must be what the program takes.
+/// Checks that the inputs in the description are those that the program takes.
 fn check_types(graph: &Graph, inputs: &[ModelFeature]) -> Result<(), CoreMlError> {
     for feature in inputs {
         let Some(id) = graph.find_value(&feature.name) else { continue };

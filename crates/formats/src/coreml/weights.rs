@@ -73,7 +73,8 @@ impl WeightFiles {
     /// mapped file.
     ///
     /// # Errors
-    /// When there is no such file or blob, or its type or size are not those that the program says.
+    /// Fails when there is no such file or blob, or its type or size are not those that the program
+    /// says.
     pub(super) fn read(
         &mut self,
         file: &str,

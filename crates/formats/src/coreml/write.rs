@@ -23,11 +23,11 @@ use super::weights::{MARK, TYPES, UNIT, VERSION};
 pub struct WrittenDescription {
     /// Its name.
     pub name: String,
-    /// Inputs of a run, in the order of the program's inputs.
+    /// The inputs of a run, in the order of the program's inputs.
     pub inputs: Vec<ModelFeature>,
-    /// Outputs of a run.
+    /// The outputs of a run.
     pub outputs: Vec<ModelFeature>,
-    /// States that a run finds and leaves.
+    /// The states, which last from one run to the next.
     pub states: Vec<ModelFeature>,
 }
 
@@ -38,11 +38,11 @@ pub struct NewPackage {
     pub specification: i32,
     /// The functions.
     pub program: mil::MilProgram,
-    /// Description of each.
+    /// The descriptions of the functions.
     pub functions: Vec<WrittenDescription>,
     /// The one that is run where none is named.
     pub default_function: String,
-    /// Description that the package gives of itself.
+    /// The package's description of itself.
     pub info: CoreMlModelInfo,
 }
 
@@ -56,8 +56,8 @@ const AUTHOR: &str = "com.apple.CoreML";
 /// if it is a package too.
 ///
 /// # Errors
-/// When the name does not end in `.mlpackage`, something else is there, a file cannot be written, or
-/// the description is not that of the program.
+/// Fails when the name does not end in `.mlpackage`, something else is there, a file cannot be
+/// written, or the description is not that of the program.
 pub fn write_package(path: &Path, package: &NewPackage) -> Result<(), CoreMlError> {
     write(path, package).map_err(|error| error.in_file(path))
 }

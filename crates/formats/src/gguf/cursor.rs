@@ -102,7 +102,7 @@ impl GgufCursor {
         })
     }
 
-    /// Bytes that were passed since a place.
+    /// Returns the bytes that were read since a place.
     pub(super) fn since(&self, start: usize) -> Bytes {
         self.bytes.slice(start.min(self.at)..self.at)
     }

@@ -26,7 +26,7 @@ pub struct TensorEntry {
     dims: Vec<usize>,
     shape: Vec<usize>,
     kind: GgmlType,
-    /// Number of its file.
+    /// Place of its bytes in its file.
     window: Range<usize>,
     bytes: Bytes,
     memory: Arc<dyn Allocation>,
@@ -207,7 +207,7 @@ impl TensorEntry {
     /// The bytes as a tensor of `UINT8`, one row for each row of the tensor; shared.
     ///
     /// # Errors
-    /// When the tensor has no axis.
+    /// Fails when the tensor has no axis.
     pub fn raw(&self) -> Result<Tensor, CheckpointError> {
         let mut shape = self.shape.clone();
         let row_bytes = shape.last().and_then(|&columns| self.kind.row_bytes(columns));
@@ -232,8 +232,8 @@ impl TensorEntry {
     /// Shapes: `out` has as many elements as the last axis.
     ///
     /// # Errors
-    /// When there is no such row, the slice has another length, or the type is one of integers or
-    /// known by name only.
+    /// Fails when there is no such row, the slice has another length, or the type is one of
+    /// integers or known by name only.
     pub fn dequantize_row(&self, row: usize, out: &mut [f32]) -> Result<(), CheckpointError> {
         let Some(dtype) = self.kind.data_type() else {
             let blocks = self.blocks()?;

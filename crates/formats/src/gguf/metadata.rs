@@ -145,13 +145,13 @@ impl GgufArray {
         self.kind
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -242,7 +242,7 @@ impl GgufValue {
         }
     }
 
-    /// Name of the value in errors.
+    /// Returns a description of the value, for errors.
     fn described(&self) -> String {
         match self {
             Self::Array(array) => format!("an array of {} {} values", array.len, array.kind),
@@ -295,9 +295,10 @@ impl GgufValue {
     }
 }
 
-/// Types that a value can be read as; integers of any width that hold the number, floats of either width.
+/// Type that a value can be read as: integers of any width that hold the number, floats of either
+/// width.
 pub trait FromValue<'a>: Sized {
-    /// Expectation in errors.
+    /// Description of the expected value, for errors.
     const EXPECTED: &'static str;
     /// The value in this form, if it has it.
     fn from_value(value: &'a GgufValue) -> Option<Self>;
@@ -471,7 +472,7 @@ impl GgufMetadata {
     /// The value of a key that may be absent.
     ///
     /// # Errors
-    /// When the value has another type, or does not fit; the error names key and types.
+    /// Fails when the value has another type, or does not fit; the error names key and types.
     pub fn find<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>, CheckpointError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         T::from_value(value).map(Some).ok_or_else(|| {
@@ -484,7 +485,7 @@ impl GgufMetadata {
     /// The value of a key that must be there.
     ///
     /// # Errors
-    /// As [`GgufMetadata::find`], and when there is no such key.
+    /// Fails like [`GgufMetadata::find`], and when there is no such key.
     pub fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T, CheckpointError> {
         self.find(key)?.ok_or_else(|| {
             let text = format!("the key is missing, expected {}", T::EXPECTED);

@@ -77,7 +77,7 @@ impl GgufFile {
     /// The tensor with this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails when there is none.
     pub fn tensor(&self, name: &str) -> Result<&TensorEntry, CheckpointError> {
         self.find(name).ok_or_else(|| {
             let text = format!("not among the {} tensors of the checkpoint", self.tensors.len());
@@ -168,8 +168,8 @@ fn alignment(metadata: &GgufMetadata) -> Result<usize, CheckpointError> {
 /// Opens a checkpoint; of one in several files (`NAME-00001-of-00003.gguf`) any of them.
 ///
 /// # Errors
-/// When a file is missing or damaged, a length or place leaves it, tensors overlap, or files do not
-/// belong together; the error names file, key or tensor, and byte.
+/// Fails when a file is missing or damaged, a length or place leaves it, tensors overlap, or files
+/// do not belong together; the error names file, key or tensor, and byte.
 pub fn open(path: &Path) -> Result<GgufFile, CheckpointError> {
     let source = FileSource::open(path)?;
     let all = GgufFile::read(&source).map_err(|error| source.blame(error))?;
@@ -179,7 +179,7 @@ pub fn open(path: &Path) -> Result<GgufFile, CheckpointError> {
 /// Reads the bytes of a file; tensors share them.
 ///
 /// # Errors
-/// As for [`open`], and when the checkpoint has more files.
+/// Fails like [`open`], and when the checkpoint has more files.
 pub fn parse(bytes: Bytes) -> Result<GgufFile, CheckpointError> {
     let all = GgufFile::read(&FileSource::of_bytes(bytes))?;
     match split::count(&all)? {

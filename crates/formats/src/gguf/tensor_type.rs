@@ -47,7 +47,7 @@ pub enum GgmlType {
     Q1_0,
 }
 
-/// Facts about a type.
+/// Properties of a type.
 #[derive(Clone, Copy, Debug)]
 struct TensorTypeRow {
     kind: GgmlType,
@@ -58,7 +58,7 @@ struct TensorTypeRow {
     form: BlockForm,
 }
 
-/// Bytes of a block.
+/// Content of the bytes of a block.
 #[derive(Clone, Copy, Debug)]
 enum BlockForm {
     /// Elements, one after the other.
@@ -196,7 +196,7 @@ impl GgmlType {
         self.row().name
     }
 
-    /// How many numbers a block has.
+    /// Returns the number of numbers that a block has.
     #[must_use]
     pub fn block(self) -> usize {
         self.row().block.0
@@ -225,7 +225,7 @@ impl GgmlType {
         }
     }
 
-    /// Codes, for low-bit types that can be taken apart here.
+    /// Returns the format of the codes, for quantized types that can be taken apart here.
     #[must_use]
     pub fn code_format(self) -> Option<CodeFormat> {
         match self.row().form {
@@ -243,7 +243,7 @@ pub(crate) struct SuperScalePlaces {
 }
 
 impl GgmlType {
-    /// Whether scales and offsets are FP16 in the file, and nothing else makes them.
+    /// Returns whether scales and offsets are FP16 in the file, and nothing else makes them.
     pub(crate) fn has_half_scales(self) -> bool {
         use GgmlType as Of;
         matches!(self, Of::Q4_0 | Of::Q4_1 | Of::Q5_0 | Of::Q5_1 | Of::Q8_0 | Of::Q8_1 | Of::Iq4Nl)

@@ -57,7 +57,7 @@ impl<'a> GgufWriter<'a> {
     /// Adds a value behind the others.
     ///
     /// # Errors
-    /// When there is a value with this key, or the key is that of the alignment.
+    /// Fails when there is a value with this key, or the key is that of the alignment.
     pub fn set(
         &mut self,
         key: &str,
@@ -77,7 +77,7 @@ impl<'a> GgufWriter<'a> {
     /// Aligns tensors to this many bytes, a power of two.
     ///
     /// # Errors
-    /// When it is none, more than 2^20, or was set before.
+    /// Fails when it is none, more than 2^20, or was set before.
     pub fn align(&mut self, bytes: usize) -> Result<&mut Self, CheckpointError> {
         let stored = u32::try_from(bytes).ok();
         let stored = stored.filter(|_| bytes.is_power_of_two() && bytes <= MAX_ALIGNMENT);
@@ -94,7 +94,8 @@ impl<'a> GgufWriter<'a> {
     /// Adds a tensor behind the others. The shape is in row-major order.
     ///
     /// # Errors
-    /// When there is a tensor with this name, more than 4 axes, or rows that are no whole blocks.
+    /// Fails when there is a tensor with this name, more than 4 axes, or rows that are no whole
+    /// blocks.
     pub fn tensor(
         &mut self,
         name: &str,
@@ -131,7 +132,7 @@ impl<'a> GgufWriter<'a> {
     /// Adds a tensor of single elements.
     ///
     /// # Errors
-    /// As [`GgufWriter::tensor`], and for element types that GGUF does not have.
+    /// Fails like [`GgufWriter::tensor`], and for element types that GGUF does not have.
     pub fn plain(&mut self, name: &str, tensor: &Tensor) -> Result<&mut Self, CheckpointError> {
         let refuse =
             |text: String| CheckpointError::invalid(text).at(format_args!("tensor '{name}'"));
@@ -146,7 +147,7 @@ impl<'a> GgufWriter<'a> {
     /// Writes the file.
     ///
     /// # Errors
-    /// When writing fails, or bytes that are made are not as many as the tensor takes.
+    /// Fails when writing fails, or bytes that are made are not as many as the tensor takes.
     pub fn write(self, to: impl Write) -> Result<(), CheckpointError> {
         let failed = |error: io::Error| {
             CheckpointError::new(CheckpointErrorKind::File, format!("cannot write: {error}"))

@@ -28,7 +28,7 @@ pub struct LayerFormat {
     pub group_size: usize,
 }
 
-/// Settings of codes in `config.json`.
+/// Formats of codes from `config.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MlxQuantization {
     default: LayerFormat,
@@ -40,7 +40,7 @@ impl MlxQuantization {
     /// Reads the entry `quantization` of a `config.json`; `None` if there is none.
     ///
     /// # Errors
-    /// When the entry is damaged, or asks for something other than scales and biases.
+    /// Fails when the entry is damaged, or asks for something other than scales and biases.
     pub fn from_config(config: &Value) -> Result<Option<Self>, CheckpointError> {
         let Some(entry) = config.get(KEY).filter(|entry| !entry.is_null()) else {
             return Ok(None);
@@ -76,8 +76,8 @@ impl MlxQuantization {
     /// Shapes: those of the weights as numbers, `[.., outputs, inputs]`.
     ///
     /// # Errors
-    /// When a tensor of the layer is missing, or of a type or shape that does not fit the others; the
-    /// error names it.
+    /// Fails when a tensor of the layer is missing, or of a type or shape that does not fit the
+    /// others; the error names it.
     pub fn matrix(
         &self,
         tensors: &SafeTensors,

@@ -22,8 +22,8 @@ const LARGE_BYTES: usize = 0xFFFF_0000;
 /// Reads an `.npz` file: names and arrays in the archive's order.
 ///
 /// # Errors
-/// When the file cannot be read or is damaged, or an array cannot be read; the error names the file
-/// and the array.
+/// Fails when the file cannot be read or is damaged, or an array cannot be read; the error names
+/// the file and the array.
 pub fn read_npz(path: &Path) -> Result<Vec<(String, Tensor)>, NpyError> {
     let place = path.display().to_string();
     let read = || {
@@ -36,7 +36,7 @@ pub fn read_npz(path: &Path) -> Result<Vec<(String, Tensor)>, NpyError> {
 /// Reads an `.npz` archive from an open file or from memory.
 ///
 /// # Errors
-/// As for [`read_npz`].
+/// Fails like [`read_npz`].
 pub fn read_npz_from(source: impl Read + Seek) -> Result<Vec<(String, Tensor)>, NpyError> {
     let mut archive = ZipArchive::new(source)
         .map_err(|error| NpyError::invalid(format!("not an .npz archive: {error}")))?;
@@ -86,7 +86,7 @@ fn read_entry<R: Read>(entry: zip::read::ZipFile<'_, R>) -> Result<Tensor, NpyEr
 /// Writes an `.npz` file without compression, as `numpy.savez` does.
 ///
 /// # Errors
-/// When writing fails or two arrays have one name; the error names the file and the array.
+/// Fails when writing fails or two arrays have one name; the error names the file and the array.
 pub fn write_npz<'a>(
     path: &Path,
     arrays: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
@@ -102,7 +102,7 @@ pub fn write_npz<'a>(
 /// Writes an `.npz` archive to an open file or to memory.
 ///
 /// # Errors
-/// As for [`write_npz`].
+/// Fails like [`write_npz`].
 pub fn write_npz_to<'a>(
     target: impl Write + Seek,
     arrays: impl IntoIterator<Item = (&'a str, &'a Tensor)>,

@@ -31,9 +31,9 @@ const KINDS: &[(&str, DataType)] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NpyKind {
     Number(DataType),
-    /// Number of UTF-32 characters.
+    /// Text of this number of UTF-32 characters.
     Text(usize),
-    /// Number of bytes.
+    /// Text of this number of bytes.
     Bytes(usize),
 }
 

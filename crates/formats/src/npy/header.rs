@@ -10,7 +10,7 @@ const MAX_HEADER: usize = 1 << 16;
 /// NumPy's limit on axes.
 const MAX_RANK: usize = 64;
 
-/// Fields of the header.
+/// Content of the header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NpyHeader {
     pub(super) descr: String,
@@ -94,7 +94,7 @@ impl<'a> NpyParser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Whether `token` comes next; it is consumed.
+    /// Returns whether `token` comes next; it is consumed.
     fn take(&mut self, token: &str) -> bool {
         self.skip_space();
         let found = self.rest().starts_with(token);

@@ -18,7 +18,7 @@ pub use archive::{read_npz, read_npz_from, write_npz, write_npz_to};
 use elements::NpyDescr;
 use header::NpyHeader;
 
-/// Description of what was wrong.
+/// Kind of an error of an array file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NpyErrorKind {
@@ -54,7 +54,7 @@ impl NpyError {
         Self { kind: self.kind, place: Some(place) }
     }
 
-    /// Description of what was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &NpyErrorKind {
         &self.kind
@@ -97,8 +97,8 @@ impl std::error::Error for NpyError {}
 /// Reads the bytes of a `.npy` file.
 ///
 /// # Errors
-/// When the header is damaged, the data is shorter or longer than the shape says, or the type has
-/// no tensor form (complex numbers, dates, structures, pickled objects).
+/// Fails when the header is damaged, the data is shorter or longer than the shape says, or the type
+/// has no tensor form (complex numbers, dates, structures, pickled objects).
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, NpyError> {
     let (header, data) = NpyHeader::parse(bytes)?;
     let descr = NpyDescr::parse(&header.descr)?;
@@ -127,7 +127,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, NpyError> {
 /// NULs at the end of either.
 ///
 /// # Errors
-/// When writing fails, or the fixed-width form of strings is larger than memory.
+/// Fails when writing fails, or the fixed-width form of strings is larger than memory.
 pub fn write_npy(tensor: &Tensor, mut to: impl Write) -> Result<(), NpyError> {
     let (descr, data) = elements::encode(tensor)?;
     to.write_all(&header::encode(&descr, tensor.shape()))?;

@@ -1,4 +1,4 @@
-//! Errors of an ONNX file, and where they arise.
+//! Errors of ONNX files, with the place of the fault.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use galatea_graph::GraphError;
 use galatea_tensor::TensorError;
 
-/// Description of what was wrong.
+/// Kind of an error of an ONNX file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnnxErrorKind {
@@ -16,7 +16,7 @@ pub enum OnnxErrorKind {
     Encoding {
         /// How far the bytes could be read.
         offset_bytes: usize,
-        /// Message of the decoder, with the message and field it was in.
+        /// The decoder's message, with the message type and field in question.
         text: String,
     },
     /// The model needs an opset or format version outside the supported range.
@@ -59,7 +59,7 @@ impl OnnxError {
         self
     }
 
-    /// Description of what was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> &OnnxErrorKind {
         &self.kind

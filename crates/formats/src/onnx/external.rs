@@ -18,7 +18,7 @@ pub(super) struct ExternalData<'a> {
     folder: Option<&'a Path>,
     /// By location: where that is, and the file.
     files: BTreeMap<String, (PathBuf, Arc<MappedFile>)>,
-    /// Whether the model itself is a mapped file too.
+    /// True if the model itself is a mapped file too.
     model_is_mapped: bool,
     dense_bytes: usize,
     /// Bytes of all sparse constants so far, values and positions.
@@ -39,7 +39,7 @@ pub(super) struct ExternalWindow {
     pub(super) offset_bytes: usize,
     /// Length that the model states, else up to the end of the file.
     pub(super) len_bytes: usize,
-    /// Whether the model states the length.
+    /// True if the model states the length.
     pub(super) stated: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'a> ExternalData<'a> {
         Self { model_is_mapped: true, ..self }
     }
 
-    /// Whether the model's own bytes are a mapped file.
+    /// Returns whether the model's own bytes are a mapped file.
     pub(super) fn model_is_mapped(&self) -> bool {
         self.model_is_mapped
     }
@@ -74,7 +74,8 @@ impl<'a> ExternalData<'a> {
     /// bytes than can be counted.
     ///
     /// # Errors
-    /// When all of them together would take more than the limit, which grows with what is given.
+    /// Fails when all of them together would take more than the limit, which grows with what is
+    /// given.
     pub(super) fn take_dense(&mut self, given: usize, bytes: Option<usize>) -> Result<(), String> {
         self.sparse_bytes = self.sparse_bytes.saturating_add(given);
         let backed = self.sparse_bytes.saturating_mul(DENSE_BYTES_EACH);

@@ -37,7 +37,7 @@ pub const NEWEST_OPSET: i64 = 28;
 /// The newest version of the domain `ai.onnx.ml` that models may import.
 pub const NEWEST_ML_OPSET: i64 = 5;
 
-/// Description that a file gives of itself.
+/// Description of a file by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnnxModelInfo {
     /// Version of the file format.
@@ -87,8 +87,8 @@ impl AsRef<[u8]> for OnnxMapping {
 /// Reads the computation of an ONNX file.
 ///
 /// # Errors
-/// When a file cannot be read, is damaged or says something that is not supported; the error names
-/// the file and the field or node.
+/// Fails when a file cannot be read, is damaged or says something that is not supported; the error
+/// names the file and the field or node.
 pub fn load(path: &Path) -> Result<Graph, OnnxError> {
     load_model(path).map(|model| model.graph)
 }
@@ -96,7 +96,7 @@ pub fn load(path: &Path) -> Result<Graph, OnnxError> {
 /// Reads an ONNX file.
 ///
 /// # Errors
-/// As for [`load`].
+/// Fails like [`load`].
 pub fn load_model(path: &Path) -> Result<OnnxModel, OnnxError> {
     let memory = map(path).map_err(|error| error.in_file(path))?;
     let folder = match path.parent() {
@@ -123,7 +123,7 @@ pub(crate) fn map(path: &Path) -> Result<Arc<MappedFile>, OnnxError> {
 /// Reads the computation of an ONNX model in memory; external data is looked up in `base_dir`.
 ///
 /// # Errors
-/// As for [`load`].
+/// Fails like [`load`].
 pub fn parse(bytes: Bytes, base_dir: Option<&Path>) -> Result<Graph, OnnxError> {
     parse_model(bytes, base_dir).map(|model| model.graph)
 }
@@ -131,7 +131,7 @@ pub fn parse(bytes: Bytes, base_dir: Option<&Path>) -> Result<Graph, OnnxError> 
 /// Reads an ONNX model in memory; external data is looked up in `base_dir`.
 ///
 /// # Errors
-/// As for [`load`].
+/// Fails like [`load`].
 pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<OnnxModel, OnnxError> {
     let mut model = read_model(bytes, ExternalData::new(base_dir))?;
     model.files.clear();
@@ -156,7 +156,7 @@ fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<OnnxModel, Onn
 /// Reads one tensor: the `.pb` files of ONNX test data.
 ///
 /// # Errors
-/// When the message is damaged, of an unsupported type or refers to another file.
+/// Fails when the message is damaged, of an unsupported type or refers to another file.
 pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
     let proto: TensorProto = decode(bytes.into())?;
     tensor::read(&proto, &mut ExternalData::new(None), &FieldPath::ROOT)
@@ -166,7 +166,7 @@ pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
 /// optional value and does not say which.
 ///
 /// # Errors
-/// As [`read_tensor`], and when the message holds something that the type does not allow.
+/// Fails like [`read_tensor`], and when the message holds something that the type does not allow.
 pub fn read_value(bytes: impl Into<Bytes>, declared: &Fact) -> Result<Datum, OnnxError> {
     let bytes = bytes.into();
     match declared.kind {

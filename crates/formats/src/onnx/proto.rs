@@ -301,7 +301,7 @@ pub mod type_proto {
     /// The type of a sequence or of an optional value.
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct ElementType {
-        /// Content.
+        /// Type of its elements.
         #[prost(message, optional, boxed, tag = "1")]
         pub elem_type: Option<Box<super::TypeProto>>,
     }

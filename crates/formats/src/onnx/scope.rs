@@ -1,4 +1,4 @@
-//! Meanings of the names in a list of nodes.
+//! Meaning of the names in a list of nodes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ type CallAttributes<'a> = HashMap<&'a str, &'a AttributeProto>;
 /// A subgraph as one list of nodes sees it.
 #[derive(Clone, Debug)]
 pub(super) struct SeenSubgraph<'a> {
-    /// Meanings of its names.
+    /// The meaning of its names.
     pub(super) scope: NameScope<'a>,
     /// The names under which the graph around it has the values that it reads from outside.
     pub(super) captured: BTreeSet<String>,
@@ -37,7 +37,7 @@ pub(super) enum NameScope<'a> {
         bound: HashMap<String, Option<ValueId>>,
         /// The attributes.
         attributes: CallAttributes<'a>,
-        /// Attributes of the call that are subgraphs: their names are the caller's.
+        /// The attributes of the call that are subgraphs: their names are the caller's.
         subgraphs: HashMap<&'a str, SeenSubgraph<'a>>,
     },
 }

@@ -70,7 +70,7 @@ fn tensor_type(found: &type_proto::Tensor, place: &FieldPath<'_>) -> Result<Fact
     Ok(Fact::new(dtype, dims.collect()))
 }
 
-/// Name of a type.
+/// Returns the name of a type.
 pub(super) fn type_name(proto: Option<&TypeProto>) -> &'static str {
     match proto.and_then(|proto| proto.value.as_ref()) {
         Some(type_proto::Value::Tensor(_)) => "a tensor",

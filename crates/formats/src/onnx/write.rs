@@ -49,7 +49,7 @@ impl Default for WriteOptions {
 /// constants are too large for one message.
 ///
 /// # Errors
-/// When a node has no form in ONNX, or a file cannot be written.
+/// Fails when a node has no form in ONNX, or a file cannot be written.
 pub fn write_model(
     graph: &Graph,
     info: &OnnxModelInfo,
@@ -83,7 +83,7 @@ pub fn write_model(
 /// The bytes of a model with all its constants.
 ///
 /// # Errors
-/// When a node has no form in ONNX.
+/// Fails when a node has no form in ONNX.
 pub fn to_bytes(graph: &Graph, info: &OnnxModelInfo) -> Result<Vec<u8>, OnnxError> {
     model(graph, info, None).map(|model| model.encode_to_vec())
 }

@@ -45,14 +45,14 @@ impl fmt::Display for TextPosition {
     }
 }
 
-/// One thing that is wrong with a text.
+/// Problem of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextProblem {
-    /// Where.
+    /// Place of the problem.
     pub place: TextPosition,
     /// The field, such as `input[0].dims`; empty outside fields.
     pub path: String,
-    /// Description.
+    /// Description of the problem.
     pub message: String,
 }
 

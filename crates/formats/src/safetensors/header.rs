@@ -52,7 +52,7 @@ pub(super) struct CheckedTensor {
     pub(super) bytes: Range<usize>,
 }
 
-/// Fields of the header.
+/// Content of the header.
 #[derive(Debug)]
 pub(super) struct SafetensorsHeader {
     pub(super) tensors: BTreeMap<String, CheckedTensor>,

@@ -45,8 +45,8 @@ impl ShardIndex {
     }
 }
 
-/// Whether a name stays in its folder. Links are followed: whoever owns the folder made them, and the
-/// cache of Hugging Face's client consists of them.
+/// Returns whether a name stays in its folder. Links are followed: whoever owns the folder made them,
+/// and the cache of Hugging Face's client consists of them.
 fn is_file_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name)

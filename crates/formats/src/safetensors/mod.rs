@@ -46,7 +46,7 @@ impl SafeTensors {
     /// The tensor with this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails when there is none.
     pub fn tensor(&self, name: &str) -> Result<&Tensor, CheckpointError> {
         self.tensors.get(name).ok_or_else(|| {
             let text = format!("not among the {} tensors of the checkpoint", self.tensors.len());
@@ -110,9 +110,9 @@ impl SafeTensors {
 /// `model.safetensors.index.json`, `model.safetensors` or exactly one `.safetensors` file.
 ///
 /// # Errors
-/// When a file is missing or damaged, tensors overlap or leave the file, a type is not supported
-/// (such as those of 8-bit floats), or index and shards do not name the same tensors; the error
-/// names the file, the tensor and the numbers.
+/// Fails when a file is missing or damaged, tensors overlap or leave the file, a type is not
+/// supported (such as those of 8-bit floats), or index and shards do not name the same tensors; the
+/// error names the file, the tensor and the numbers.
 pub fn open(path: &Path) -> Result<SafeTensors, CheckpointError> {
     let path = if path.is_dir() { in_folder(path)? } else { path.to_owned() };
     if path.extension().is_some_and(|extension| extension == "json") {
@@ -127,7 +127,7 @@ pub fn open(path: &Path) -> Result<SafeTensors, CheckpointError> {
 /// Reads the bytes of one safetensors file; tensors share them.
 ///
 /// # Errors
-/// As for [`open`].
+/// Fails like [`open`].
 pub fn parse(bytes: Bytes) -> Result<SafeTensors, CheckpointError> {
     let mut all = SafeTensors::default();
     all.add(&FileSource::of_bytes(bytes))?;
@@ -137,7 +137,7 @@ pub fn parse(bytes: Bytes) -> Result<SafeTensors, CheckpointError> {
 /// Reads the bytes of an index: which file has which tensor.
 ///
 /// # Errors
-/// When the index is damaged, names a tensor twice or a file that is not beside it.
+/// Fails when the index is damaged, names a tensor twice or a file that is not beside it.
 pub fn parse_index(bytes: &[u8]) -> Result<BTreeMap<String, String>, CheckpointError> {
     let shards = ShardIndex::parse(bytes)?.shards.into_iter();
     Ok(shards

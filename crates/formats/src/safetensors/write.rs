@@ -15,8 +15,8 @@ const ALIGNMENT: usize = 64;
 /// Writes tensors as one safetensors file: the widest types first, so that each is aligned.
 ///
 /// # Errors
-/// When writing fails, two tensors have one name, or a type has no name in the format; the error
-/// names the tensor.
+/// Fails when writing fails, two tensors have one name, or a type has no name in the format; the
+/// error names the tensor.
 pub fn write<'a>(
     tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
     metadata: &BTreeMap<String, String>,

@@ -25,7 +25,7 @@ pub(super) struct StoredPort {
     pub(super) fact: Option<StoredFact>,
 }
 
-/// Facts about a value.
+/// Stored fact of a value.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct StoredFact {
     /// Position in the table of kinds.

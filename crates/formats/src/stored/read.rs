@@ -17,7 +17,7 @@ use super::{KINDS, MAX_DEPTH, StoredError, StoredGraph, data_type};
 /// Reads a graph back. `files` are those that its large constants are placed in.
 ///
 /// # Errors
-/// When the bytes are no such graph, or a file is shorter than a constant's place.
+/// Fails when the bytes are no such graph, or a file is shorter than a constant's place.
 pub fn read(bytes: &[u8], files: &[Arc<dyn Allocation>]) -> Result<StoredGraph, StoredError> {
     let model = StoredModel::decode(bytes).map_err(|error| StoredError::new(error.to_string()))?;
     let constants = model.constants.iter().map(|constant| tensor(constant, files));

@@ -29,7 +29,7 @@ pub struct LargeConstant {
 /// or puts it there.
 ///
 /// # Errors
-/// When an operator does not say what it was parsed from, or `place` fails.
+/// Fails when an operator does not say what it was parsed from, or `place` fails.
 pub fn write(
     graph: &Graph,
     inputs: &[(String, Fact)],
@@ -55,7 +55,7 @@ pub fn write(
     Ok((bytes, again.constants))
 }
 
-/// Whether reading gives the same nodes: an operator's debug text has all its attributes.
+/// Returns whether reading gives the same nodes: an operator's debug text has all its attributes.
 fn same(graph: &Graph, again: &Graph) -> Result<(), StoredError> {
     let differs = |node: &Node, found: &str| {
         let text = format!("{} '{}' would be read as {found}", node.operator_name(), node.name);
@@ -84,7 +84,8 @@ fn same(graph: &Graph, again: &Graph) -> Result<(), StoredError> {
     Ok(())
 }
 
-/// Key by which constants are the same: place and length of their bytes, type and shape.
+/// Key of a constant: place and length of its bytes, type and shape. Constants with equal keys are
+/// the same.
 type ConstantKey = (usize, usize, DataType, Vec<usize>);
 
 struct StoredWriter<'a> {

@@ -13,7 +13,7 @@ const MAX_LENGTHS: usize = 1024;
 /// An axis that may count from the end, as a position.
 ///
 /// # Errors
-/// When it lies outside `-rank..rank`.
+/// Fails when it lies outside `-rank..rank`.
 pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, OpError> {
     let signed = i64::try_from(rank).unwrap_or(i64::MAX);
     let shifted = if axis < 0 { axis.saturating_add(signed) } else { axis };
@@ -26,7 +26,7 @@ pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, OpError> {
 /// Several axes that may count from the end, in the order given.
 ///
 /// # Errors
-/// When one lies outside, or is named twice.
+/// Fails when one lies outside, or is named twice.
 pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
     let found = list.iter().map(|&one| axis(one, rank)).collect::<Result<Vec<_>, _>>()?;
     let mut sorted = found.clone();
@@ -51,7 +51,7 @@ pub(crate) fn listed(list: &[i64]) -> String {
 /// A length that must not be negative.
 ///
 /// # Errors
-/// When it is negative.
+/// Fails when it is negative.
 pub(crate) fn length(value: i64, what: &str) -> Result<usize, OpError> {
     usize::try_from(value)
         .map_err(|_| OpError::new(format!("{what} is {value}, expected 0 or more")))
@@ -60,7 +60,7 @@ pub(crate) fn length(value: i64, what: &str) -> Result<usize, OpError> {
 /// Several lengths that must not be negative.
 ///
 /// # Errors
-/// When one is negative.
+/// Fails when one is negative.
 pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError> {
     values.iter().map(|&value| length(value, what)).collect()
 }
@@ -69,7 +69,7 @@ pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError>
 /// limit: an empty result may still be made of lists as long as its other axes.
 ///
 /// # Errors
-/// When it takes more bytes than the limit of a value, or the system has no memory for it.
+/// Fails when it takes more bytes than the limit of a value, or the system has no memory for it.
 pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError> {
     let limit = limits::get().value_bytes;
     let size = dtype.size_bytes().unwrap_or(size_of::<galatea_tensor::ByteString>());
@@ -96,7 +96,7 @@ pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError
 /// A view, copied into adjacent memory of a bounded size.
 ///
 /// # Errors
-/// When it is too large.
+/// Fails when it is too large.
 pub(crate) fn owned(view: &Tensor) -> Result<Tensor, OpError> {
     bounded(view.dtype(), view.shape())?;
     Ok(view.contiguous()?)
@@ -125,7 +125,7 @@ pub(crate) fn vector_len(fact: &Fact) -> Option<usize> {
 /// Refuses a fact of another rank; an unknown rank passes.
 ///
 /// # Errors
-/// When the rank is known and less than `least`.
+/// Fails when the rank is known and less than `least`.
 pub(crate) fn rank_at_least(fact: &Fact, least: usize) -> Result<(), OpError> {
     match fact.rank() {
         Some(rank) if rank < least => {

@@ -97,8 +97,8 @@ pub fn find(domain: &str, name: &str, opset: Option<i64>) -> Option<&'static OpD
 /// Parses the operator of a node.
 ///
 /// # Errors
-/// When there is no such operator in this version, the number of inputs or outputs is impossible,
-/// an attribute is refused, or an attribute is unknown to the operator.
+/// Fails when there is no such operator in this version, the number of inputs or outputs is
+/// impossible, an attribute is refused, or an attribute is unknown to the operator.
 pub fn parse(
     (domain, name): (&str, &str),
     opset: Option<i64>,

@@ -1,4 +1,4 @@
-//! Suggestions for operators that do not exist.
+//! Suggestions of a similar operator for one that does not exist.
 
 use super::all;
 use crate::operator::OpDef;

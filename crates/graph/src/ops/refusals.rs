@@ -143,7 +143,7 @@ const TYPES: &[DataType] = &[
     DataType::Bytes,
 ];
 
-/// Fault of the answer to random inputs, if any.
+/// Returns a description of the fault in the answer to random inputs, if there is one.
 fn trial(row: &OpDef, dice: &mut Dice) -> Option<String> {
     let count = (row.inputs.min + dice.below(6)).min(row.inputs.max).min(12);
     let shape = *dice.pick(SHAPES);

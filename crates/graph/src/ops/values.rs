@@ -213,7 +213,7 @@ pub(crate) fn expect_number(dtype: DataType) -> Result<(), OpError> {
     expect_type("the input", dtype, is_number, "a float or integer type")
 }
 
-/// Whether arithmetic is defined on a type.
+/// Returns whether arithmetic is defined on a type.
 pub(crate) fn is_number(dtype: DataType) -> bool {
     dtype.is_float() || dtype.is_integer()
 }

@@ -57,7 +57,7 @@ pub(super) const MAPS: &[&str] = &[
     "Xor",
 ];
 
-/// Operators among them that lengths are computed with.
+/// Elementwise operators that may also compute with lengths.
 const ON_LENGTHS: &[&str] = &["Add", "Cast", "Div", "Identity", "Max", "Min", "Mul", "Sub"];
 
 pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
@@ -118,7 +118,7 @@ fn number_all(tensor: &Tensor) -> Option<f64> {
     all.iter().all(|one| *one == first).then_some(first)
 }
 
-/// Returns the content behind the result, from that behind the operands.
+/// Returns the values behind the real positions of the result, from those of the operands.
 fn combined(
     walk: &PaddingWalk<'_>,
     node: &Node,
@@ -170,7 +170,8 @@ fn combined(
     }
 }
 
-/// Whether something is a score or hides one, and is not as far above as hidden ones are below.
+/// Returns whether something is a score or hides one, and is not as far above as hidden ones are
+/// below.
 fn is_score(one: &PaddingContent) -> bool {
     !matches!(one, PaddingContent::Number(number, _) if *number >= -super::HIDING)
 }

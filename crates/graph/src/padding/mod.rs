@@ -1,11 +1,12 @@
-//! Whether the inputs of a graph may be longer than what they hold: zeros stand behind, and the front of what
-//! comes out is what would have come without them.
+//! Analysis of whether the inputs of a graph may be padded: zeros stand behind the real positions,
+//! and the front of each output equals the output without padding.
 //!
-//! Every axis of a length is followed through the graph, with what stands behind the real positions along it
-//! ([`PaddingContent`]). Most operators keep positions apart. Where some are put together — keys that a query looks at, a
-//! mean over a sequence — what stands behind must be known to count for nothing: a factor of 0, or a score so low
-//! that its share is 0. Masks make it so: an input of zeros behind the tokens, of which a model makes zeros or
-//! -10,000 and less. What is not known to keep to that is an error that names the node.
+//! Every axis of a length is followed through the graph, with the values behind the real positions
+//! along it ([`PaddingContent`]). Most operators keep positions apart. Some combine them, such as keys that
+//! a query looks at, or a mean over a sequence. There the padding must be known to count for
+//! nothing: a factor of 0, or a score so low that its share is 0. Masks achieve this: an input of
+//! zeros behind the tokens, of which a model makes zeros or numbers of -10,000 and less. An
+//! operator that is not known to keep to this is an error that names the node.
 
 mod elementwise;
 mod moves;
@@ -15,7 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
 
-/// Number that is added to a score so that its share is 0 whatever the score was: scores are less than this apart.
+/// Number added to a score so that its share is 0 whatever the score was: scores differ by less
+/// than this.
 const HIDING: f64 = -9e3;
 
 /// Which axes of a graph's inputs may be longer than what they hold, and what has to be cut off.
@@ -30,7 +32,7 @@ pub struct GraphPadding {
     pub masks: Vec<usize>,
 }
 
-/// Content behind the real positions along an axis.
+/// Values behind the real positions along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PaddingContent {
     /// Something finite.
@@ -42,7 +44,7 @@ enum PaddingContent {
 }
 
 impl PaddingContent {
-    /// Whether it is so low that its share of a softmax is 0, and because of which inputs.
+    /// Returns whether it is so low that its share of a softmax is 0, and because of which inputs.
     fn hides(self) -> Option<InputPlaces> {
         match self {
             Self::Hidden(by) => Some(by),
@@ -74,7 +76,7 @@ impl InputPlaces {
 /// For each axis of the length, what stands behind.
 type PaddedValueAxes = BTreeMap<usize, PaddingContent>;
 
-/// Facts about a value.
+/// Kind of a value in the walk through the graph.
 #[derive(Clone, Debug, PartialEq)]
 enum PaddedValue {
     /// A tensor; without axes it does not depend on the length.
@@ -83,7 +85,7 @@ enum PaddedValue {
     Lengths,
 }
 
-/// State of a walk through a graph.
+/// State of the walk through a graph.
 struct PaddingWalk<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
@@ -202,7 +204,7 @@ impl<'g> PaddingWalk<'g> {
         shape.ok_or_else(|| "a shape is not known".to_owned())
     }
 
-    /// Returns the facts about an input of a node; nothing where it is absent.
+    /// Returns an input of a node and its kind; `None` if it is absent.
     fn given(&self, node: &Node, at: usize) -> Option<(ValueId, PaddedValue)> {
         let id = node.input(at)?;
         Some((id, self.kind(id)))
@@ -221,7 +223,7 @@ impl<'g> PaddingWalk<'g> {
         }
     }
 
-    /// Whether all inputs from a place on are the same whatever the length.
+    /// Returns whether all inputs from a place on are the same whatever the length.
     fn is_free_from(&self, node: &Node, first: usize) -> bool {
         let free = |id: &ValueId| self.kind(*id) == PaddedValue::Data(PaddedValueAxes::new());
         node.inputs.iter().skip(first).flatten().all(free)
@@ -278,7 +280,7 @@ impl<'g> PaddingWalk<'g> {
         found.or(map).ok_or_else(|| format!("'{op}' may put positions together"))
     }
 
-    /// Whether what is said of a value has its axes.
+    /// Returns whether what is said of a value has its axes.
     fn check(&self, id: ValueId, kind: &PaddedValue) -> Result<(), String> {
         let PaddedValue::Data(said) = kind else { return Ok(()) };
         let axes = self.axes(id)?;

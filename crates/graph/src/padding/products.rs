@@ -8,7 +8,7 @@ use crate::ops::normalize::{LayerNormalization, RmsNormalization};
 use crate::ops::reduce::{Reduce, ReduceKind};
 use crate::{Node, ValueId};
 
-/// Whether the terms of a sum along an axis of two operands are 0 behind what is real.
+/// Returns whether the terms of a sum along an axis of two operands are 0 behind what is real.
 fn vanishes(one: Option<&PaddingContent>, other: Option<&PaddingContent>) -> Result<(), String> {
     match (one, other) {
         (None, None) => Ok(()),

@@ -1,7 +1,7 @@
-//! The subgraphs of control-flow operators are rewritten like the graph around them.
+//! Rewrites the subgraphs of control-flow operators like the graph around them.
 //!
-//! Moves captured constants into bodies, so that weights outside of a loop
-//! are packed and folded inside; what they do not read any more is not captured any more.
+//! A constant that a subgraph captures becomes its own constant, so that weights outside of a loop
+//! are packed and folded inside. A value that it does not read any more is not captured any more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::operator::OperatorInputs;
 /// Rewrites every body in the graph; gives their number.
 ///
 /// # Errors
-/// When an operator of the graph refuses its inputs.
+/// Fails when an operator of the graph refuses its inputs.
 pub(super) fn optimise(graph: &mut Graph, level: RewriteLevel) -> Result<usize, GraphError> {
     if graph.nodes.iter().all(|node| node.operator.bodies().is_empty()) {
         return Ok(0);

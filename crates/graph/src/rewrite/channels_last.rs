@@ -59,7 +59,7 @@ pub(super) const ELEMENTWISE: &[&str] = &[
 /// Rewrites the graph; gives the number of operators that now work channels-last.
 ///
 /// # Errors
-/// When an operator refuses its inputs.
+/// Fails when an operator refuses its inputs.
 pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
     let maps = ValueMaps::new(graph, facts);
@@ -88,7 +88,7 @@ pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
 /// A value in channels-last order beside the model's own.
 struct ChannelsLastTwin {
     last: ValueId,
-    /// Whether some node writes the model's own order too.
+    /// True if some node writes the model's own order too.
     has_first: bool,
 }
 
@@ -267,7 +267,7 @@ impl ChannelsLastPass<'_> {
         })
     }
 
-    /// Whether a value is at hand in channels-last order only.
+    /// Returns whether a value is at hand in channels-last order only.
     fn only_last(&self, id: ValueId) -> bool {
         self.twins.get(&id).is_some_and(|twin| !twin.has_first)
     }

@@ -11,7 +11,8 @@ use crate::graph::{Graph, Node, ValueId};
 /// The first bytes of constants tell most different ones apart.
 const BEGINNING: usize = 64;
 
-/// Key by which two nodes compute the same: operator with attributes, inputs, which outputs exist.
+/// Key of a node; nodes with the same key compute the same: domain, operator, attributes, inputs,
+/// number of outputs.
 type NodeKey = (String, String, String, Vec<Option<ValueId>>, usize);
 
 pub(super) fn apply(graph: &mut Graph, _: &ValueMaps) -> Result<usize, GraphError> {
@@ -40,7 +41,7 @@ pub(super) fn apply(graph: &mut Graph, _: &ValueMaps) -> Result<usize, GraphErro
     Ok(times)
 }
 
-/// Whether every output that one node writes is written by the other too.
+/// Returns whether every output that one node writes is written by the other too.
 fn covers(first: &[Option<ValueId>], other: &[Option<ValueId>]) -> bool {
     first.len() == other.len() && first.iter().zip(other).all(|(a, b)| b.is_none() || a.is_some())
 }

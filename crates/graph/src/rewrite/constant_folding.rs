@@ -80,7 +80,7 @@ fn fold(
     Ok(times)
 }
 
-/// Whether a value needs a node that writes it.
+/// Returns whether a value needs a node that writes it.
 fn stays(graph: &Graph, id: ValueId) -> bool {
     graph.outputs.contains(&id) || graph.constant(id).is_some()
 }
@@ -136,7 +136,7 @@ fn grown(growth: usize, given: usize, made: &[usize]) -> Option<usize> {
     (fits && (few || grown <= MAX_GROWTH)).then_some(grown)
 }
 
-/// Whether computing a node takes seconds at most.
+/// Returns whether computing a node takes seconds at most.
 fn is_quick(node: &Node, inputs: &[Option<&Tensor>], given: usize, made: usize) -> bool {
     let is = |def: &OpDef| def.domain == node.domain && def.name == node.op_type;
     if given.saturating_add(made) <= FEW_ELEMENTS || LINEAR.iter().any(|all| all.iter().any(is)) {

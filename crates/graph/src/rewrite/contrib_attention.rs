@@ -85,7 +85,7 @@ enum AttentionStorage {
 enum ContribMask {
     None,
     Numbers(ValueId),
-    /// Whether each key of each batch is seen.
+    /// Flags for the keys of each batch that are seen.
     Keys(ValueId, DataType),
 }
 
@@ -95,7 +95,7 @@ struct ContribAttentionMatch {
     scale: f32,
     causal: bool,
     mask: ContribMask,
-    /// Number that a hidden key adds to its score.
+    /// Value added to the score of a hidden key.
     hidden: f32,
 }
 
@@ -273,7 +273,7 @@ impl AttentionNodes<'_> {
         parts
     }
 
-    /// Mask of keys as it is added to the scores, `[B, 1, 1, T]`.
+    /// Adds the nodes that turn a mask of keys into numbers added to the scores, `[B, 1, 1, T]`.
     fn mask(&mut self, keys: ValueId, dtype: DataType, hidden: f32) -> ValueId {
         let none = match dtype {
             DataType::Int64 => Tensor::scalar(0_i64),

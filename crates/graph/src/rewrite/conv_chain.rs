@@ -1,6 +1,6 @@
 //! A depthwise convolution becomes one operator with the dense convolutions around it: `ConvChain`.
 //!
-//! Values between them are often many times as large as what goes in and comes out.
+//! The images between them are often many times as large as the input and output of the chain.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const FEW_CHANNELS: usize = 4;
 /// their channels last.
 ///
 /// # Errors
-/// When an operator refuses its inputs.
+/// Fails when an operator refuses its inputs.
 pub fn conv_chains(graph: &mut Graph) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
     let maps = ValueMaps::new(graph, facts);
@@ -61,13 +61,13 @@ impl<'g> ChainCandidate<'g> {
         (floats && weights.len() == 4).then_some(Self { node, operator, weights })
     }
 
-    /// Whether every channel is filtered by itself.
+    /// Returns whether every channel is filtered by itself.
     fn is_depthwise(&self) -> bool {
         let group = self.operator.conv.group;
         group > 1 && self.weights[..2] == [group, 1]
     }
 
-    /// Whether an output pixel needs exactly the input pixel at its place.
+    /// Returns whether an output pixel needs exactly the input pixel at its place.
     fn is_pointwise(&self) -> bool {
         let conv = &self.operator.conv;
         let unpadded = match &conv.pads {
@@ -80,7 +80,7 @@ impl<'g> ChainCandidate<'g> {
             && unpadded
     }
 
-    /// Whether a chain may begin with it.
+    /// Returns whether a chain may begin with it.
     fn begins(&self) -> bool {
         let picture = self.operator.conv.group == 1 && self.weights[1] <= FEW_CHANNELS;
         self.node.input(3).is_none() && (self.is_pointwise() || picture)

@@ -33,7 +33,7 @@ pub(super) fn apply(
     Ok(Some(vec![make_node((GALATEA_DOMAIN, "FusedElementwise"), last, operator, inputs)]))
 }
 
-/// Whether a chain that ends later takes the node in.
+/// Returns whether a chain that ends later takes the node in.
 fn goes_on(graph: &Graph, maps: &ValueMaps, index: usize, output: ValueId) -> bool {
     let Some(&reader) = maps.consumers(output).iter().max() else { return false };
     let Some(end) = graph.nodes[reader].output(0) else { return false };

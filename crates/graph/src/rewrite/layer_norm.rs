@@ -32,8 +32,8 @@ struct LayerNormMatch {
     epsilon: f32,
 }
 
-/// Splits a node with two inputs, one of which is a constant vector of the last axis: the other, the
-/// vector.
+/// Returns the other input and the vector, for a node with two inputs of which one is a constant
+/// vector of the last axis.
 fn beside_vector(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(ValueId, ValueId)> {
     let a = node.input(0)?;
     let b = node.input(1)?;

@@ -1,4 +1,4 @@
-//! Questions of a rule about a graph.
+//! Queries of a graph that rules use.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Operator;
 
-/// Writers and readers of each value, and the facts about it.
+/// Producers, consumers and facts of all values.
 #[derive(Debug)]
 pub struct ValueMaps {
     producers: Vec<Option<usize>>,
@@ -28,7 +28,7 @@ impl ValueMaps {
         self.facts.resize(graph.values().len(), None);
     }
 
-    /// Returns the facts about a value.
+    /// Returns the fact of a value.
     #[must_use]
     pub fn fact(&self, id: ValueId) -> Option<&Fact> {
         self.facts.get(id.index())?.as_ref()
@@ -53,7 +53,7 @@ impl ValueMaps {
         (node.op_type == name).then_some(node)
     }
 
-    /// Whether exactly one node reads a value, and the caller of a run does not.
+    /// Returns whether exactly one node reads a value, and the caller of a run does not.
     #[must_use]
     pub fn read_once(&self, graph: &Graph, id: ValueId) -> bool {
         self.consumers(id).len() == 1 && !graph.outputs.contains(&id)
@@ -81,7 +81,8 @@ impl ValueMaps {
         }
     }
 
-    /// Returns the other input of a node with two inputs where one is a constant scalar near `expected`.
+    /// Returns the other input of a node with two inputs of which one is a constant scalar near
+    /// `expected`.
     #[must_use]
     pub fn beside_scalar(&self, graph: &Graph, node: &Node, expected: f64) -> Option<ValueId> {
         let (other, found) = self.with_scalar(graph, node)?;
@@ -89,7 +90,8 @@ impl ValueMaps {
         ((found - expected).abs() <= 1e-3 * expected.abs()).then_some(other)
     }
 
-    /// Returns the other input and the scalar of a node with two inputs where one is a constant scalar.
+    /// Returns the other input and the scalar, for a node with two inputs of which one is a
+    /// constant scalar.
     #[must_use]
     pub fn with_scalar(&self, graph: &Graph, node: &Node) -> Option<(ValueId, f64)> {
         let a = node.input(0)?;
@@ -100,7 +102,7 @@ impl ValueMaps {
         self.scalar(graph, a).map(|scalar| (b, scalar))
     }
 
-    /// Whether two values certainly have the same shape.
+    /// Returns whether two values certainly have the same shape.
     #[must_use]
     pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
         let shape = |id| self.fact(id).and_then(|fact| fact.shape.as_ref());
@@ -110,7 +112,7 @@ impl ValueMaps {
         }
     }
 
-    /// Whether a value is of type FP32.
+    /// Returns whether a value is of type FP32.
     #[must_use]
     pub fn is_fp32(&self, id: ValueId) -> bool {
         self.fact(id).is_some_and(|fact| fact.dtype == DataType::Fp32)

@@ -25,8 +25,8 @@ pub(super) fn apply(graph: &mut Graph, maps: &ValueMaps) -> Result<usize, GraphE
     Ok(times)
 }
 
-/// Returns the value that a reshape could read instead: the input of another one before it. A target that copies axes
-/// of its input needs the input that it has.
+/// Returns an earlier input that a reshape could read instead: that of another reshape before it. A
+/// target that copies axes of its input needs the input that it has.
 fn before_reshape(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     let reshape = node.operator::<Reshape>()?;
     let target = maps.constant(graph, node.input(1)?)?.to_i64_vec().ok()?;

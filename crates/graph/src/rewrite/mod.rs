@@ -61,7 +61,7 @@ pub type OnNode = fn(&mut Graph, &ValueMaps, usize) -> Result<Option<Vec<Node>>,
 /// A rule about the whole graph: gives how often it applied.
 pub type OnGraph = fn(&mut Graph, &ValueMaps) -> Result<usize, GraphError>;
 
-/// Effect of a rule.
+/// Function of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum RuleFunction {
     /// Node by node.
@@ -77,7 +77,7 @@ pub struct RewriteRule {
     pub name: &'static str,
     /// The lowest level that runs the rule.
     pub level: RewriteLevel,
-    /// Function that applies it.
+    /// The function of the rule.
     pub apply: RuleFunction,
 }
 
@@ -170,16 +170,16 @@ pub struct RewriteReport {
 /// Rewrites a graph with every rule up to a level.
 ///
 /// # Errors
-/// When an operator refuses its inputs: the model is wrong, with or without rewriting.
+/// Fails when an operator refuses its inputs: the model is wrong, with or without rewriting.
 pub fn optimise(graph: &mut Graph, level: RewriteLevel) -> Result<RewriteReport, GraphError> {
     optimise_watched(graph, level, &mut |_, _, _| {})
 }
 
-/// Optimises like [`optimise`], and shows the graph after each rule that did something: the rule's name, how
-/// often it applied, the graph.
+/// Optimises like [`optimise`], and shows the graph after each rule that did something: the rule's
+/// name, how often it applied, the graph.
 ///
 /// # Errors
-/// As [`optimise`].
+/// Fails like [`optimise`].
 pub fn optimise_watched(
     graph: &mut Graph,
     level: RewriteLevel,
@@ -219,11 +219,11 @@ pub fn optimise_watched(
     Ok(report)
 }
 
-/// Runs the rules of these names, once each and in the order of the names; a name without a rule does
-/// nothing. Gives how often they applied.
+/// Runs the rules of these names, once each and in the order of the names; a name without a rule
+/// does nothing. Returns how often they applied.
 ///
 /// # Errors
-/// As [`optimise`].
+/// Fails like [`optimise`].
 pub fn run_named(graph: &mut Graph, names: &[&str]) -> Result<usize, GraphError> {
     let mut times = 0;
     for name in names {

@@ -123,8 +123,8 @@ fn plain(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(FusedAttention
     Some((operator, [q, k, v]))
 }
 
-/// Whether a mask has as many columns as there are keys: ONNX hides the keys behind a shorter mask,
-/// where the fused operator would repeat its only column.
+/// Returns whether a mask has as many columns as there are keys: ONNX hides the keys behind a
+/// shorter mask, where the fused operator would repeat its only column.
 fn mask_names_every_key(maps: &ValueMaps, mask: Option<ValueId>, keys: &Dim) -> bool {
     let Some(mask) = mask else { return true };
     let Some(fact) = maps.fact(mask) else { return false };

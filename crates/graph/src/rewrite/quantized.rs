@@ -1,4 +1,5 @@
-//! Questions of the rules about quantised values: what a float was made of, and what is made of it.
+//! Queries of the rules about quantised values: the integers that a float was made of, and the
+//! integers made of it.
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -23,7 +24,8 @@ pub(super) struct QuantizedValue {
     axis: i64,
 }
 
-/// Returns the source of a float, if it is one of 32 bits made by `DequantizeLinear` without blocks.
+/// Returns the integers and parameters of a 32-bit float that `DequantizeLinear` made without
+/// blocks.
 pub(super) fn dequantized(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<QuantizedValue> {
     let node = &graph.nodes[maps.producer(id)?];
     let operator = node.operator::<DequantizeLinear>()?;
@@ -32,8 +34,8 @@ pub(super) fn dequantized(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Optio
     maps.is_fp32(id).then_some(found)
 }
 
-/// Returns the result of a node, if it is a `QuantizeLinear` without blocks of 32-bit floats to bytes. The
-/// value is the node's result.
+/// Returns the integers and parameters that a node makes, if it is a `QuantizeLinear` without
+/// blocks from 32-bit floats to bytes. The value is the node's result.
 pub(super) fn quantized(maps: &ValueMaps, node: &Node) -> Option<QuantizedValue> {
     let operator = node.operator::<QuantizeLinear>()?;
     let value = node.output(0)?;
@@ -54,7 +56,7 @@ fn parameters(
 }
 
 impl QuantizedValue {
-    /// Whether the integers have 8 bits.
+    /// Returns whether the integers have 8 bits.
     pub(super) fn is_bytes(&self) -> bool {
         matches!(self.dtype, DataType::Int8 | DataType::Uint8)
     }
@@ -77,8 +79,8 @@ impl QuantizedValue {
         }
     }
 
-    /// Whether scale and zero point are constant, and one for all or one for each of `count`
-    /// positions of `axis`, of `rank` axes.
+    /// Returns whether scale and zero point are constant, and one for all or one for each of
+    /// `count` positions of `axis`, of `rank` axes.
     pub(super) fn is_along(
         &self,
         graph: &Graph,
@@ -96,7 +98,7 @@ impl QuantizedValue {
         zeros == Some(scales.len()) && (scales.len() == 1 || by_position)
     }
 
-    /// Whether both stand for the same values with the same integers.
+    /// Returns whether both stand for the same values with the same integers.
     pub(super) fn is_like(&self, graph: &Graph, other: &Self) -> bool {
         let whole = self.whole(graph);
         self.dtype == other.dtype && whole.is_some() && whole == other.whole(graph)

@@ -100,7 +100,7 @@ fn number(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<Tensor> {
         .flatten()
 }
 
-/// Values that a node of the function makes of every value before it.
+/// Computes a node of the function for every value before it.
 fn computed(graph: &Graph, maps: &ValueMaps, node: &Node, before: Tensor) -> Option<Tensor> {
     let by_table = node.operator::<QuantizeLinear>().is_some()
         || node.operator::<DequantizeLinear>().is_some();

@@ -20,11 +20,11 @@ type RewrittenProduct = Result<Option<Vec<Node>>, GraphError>;
 
 const TO_FLOAT: (&str, &str) = (CONTRIB_DOMAIN, "MatMulIntegerToFloat");
 
-/// A product of two dequantised matrices.
+/// Multiplication of two dequantised matrices.
 struct DequantizedProduct {
     a: QuantizedValue,
     b: QuantizedValue,
-    /// Parts of a `Gemm`, with its bias in units of the sums.
+    /// The `Gemm`, if it was one, with its bias in units of the sums.
     gemm: Option<(QGemm, Option<galatea_tensor::Tensor>)>,
 }
 

@@ -58,8 +58,8 @@ fn kept(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<ValueId> {
     without_effect.then_some(input)
 }
 
-/// Whether two values of as many elements have the same shape: all lengths but one are the same, so
-/// the last one is too.
+/// Returns whether two values of as many elements have the same shape: all lengths but one are the
+/// same, so the last one is too.
 fn keeps_count_and_shape(maps: &ValueMaps, input: ValueId, output: ValueId) -> bool {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_ref());
     let (Some(a), Some(b)) = (shape(input), shape(output)) else { return false };
@@ -72,7 +72,7 @@ fn keeps_count_and_shape(maps: &ValueMaps, input: ValueId, output: ValueId) -> b
     a.len() == b.len() && one_unknown
 }
 
-/// Whether a slice steps by 1 on every axis.
+/// Returns whether a slice steps by 1 on every axis.
 fn goes_forward(maps: &ValueMaps, node: &Node) -> bool {
     if node.operator::<Slice>().is_none() {
         return false;

@@ -17,10 +17,10 @@ struct Layer {
     past: bool,
     /// Where the factor on the scores is: on the queries, both operands, the scores, or nowhere.
     factor: u8,
-    /// Whether the gate of the feed-forward part is its first operand.
+    /// True if the gate of the feed-forward part is its first operand.
     gate_first: bool,
     activation: u8,
-    /// Whether rows are flattened for the output product.
+    /// True if rows are flattened for the output product.
     flat: bool,
 }
 

@@ -117,7 +117,7 @@ fn median(mut body: impl FnMut()) -> f64 {
     runs[runs.len() / 2]
 }
 
-/// What products of tiles of 16 rows of `terms` reach where nothing is loaded.
+/// Measures the peak of multiplications of tiles, of 16 rows of `terms`, with nothing loaded.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn tiles_peak(terms: usize, bytes: bool) -> f64 {
     use std::arch::asm;

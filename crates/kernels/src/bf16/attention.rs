@@ -34,8 +34,8 @@ const FEW_ROWS: usize = 32;
 /// Shapes: as for [`crate::attention::attention`]; `strides` are those of Q, K and V.
 ///
 /// # Panics
-/// As there, when Q, K and V have different types, or when Q is BF16 and the head size or the
-/// distance of its rows is odd.
+/// Panics like [`crate::attention::attention`]. Also panics when Q, K and V have different types,
+/// or when Q is BF16 and the head size or the distance of its rows is odd.
 pub fn attention_bf16(
     exec: KernelContext<'_>,
     a: &AttentionSizes,
@@ -223,7 +223,7 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
         }
     }
 
-    /// Whether rows see none of some keys.
+    /// Returns whether rows see none of some keys.
     fn hides(&self, (row, end): (usize, usize), first: usize, keys: usize) -> bool {
         if self.visible(end - 1) <= first {
             return true;

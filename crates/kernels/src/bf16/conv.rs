@@ -29,7 +29,7 @@ impl ConvBf16 {
     /// Packs weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
     ///
     /// # Panics
-    /// When `weights` has another length, or `params` contradicts itself.
+    /// Panics when `weights` has another length, or `params` contradicts itself.
     #[must_use]
     pub fn pack(params: ConvParams, weights: &[f32]) -> Self {
         params.check();
@@ -60,7 +60,7 @@ impl ConvBf16 {
     /// that time, one part after the other. `None` where they do not fit.
     ///
     /// # Panics
-    /// When `params` contradicts itself.
+    /// Panics when `params` contradicts itself.
     #[must_use]
     pub fn from_data(params: ConvParams, all: &Tensor) -> Option<Self> {
         params.check();
@@ -82,7 +82,7 @@ impl ConvBf16 {
         self.groups.iter().map(PackedBf16::data).collect()
     }
 
-    /// Whether the packed weights lie in a mapped file.
+    /// Returns whether the packed weights lie in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.groups.iter().all(PackedBf16::is_mapped)
@@ -125,8 +125,8 @@ fn runs_of(params: &ConvParams) -> Option<WindowRuns> {
 /// per output pixel.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or the image is BF16 and a group has an odd number of
-/// channels.
+/// Panics when a slice is shorter than its shape says, or the image is BF16 and a group has an odd
+/// number of channels.
 pub fn conv_bf16(
     exec: KernelContext<'_>,
     packed: &ConvBf16,

@@ -31,12 +31,12 @@ pub(crate) struct Bf16Product<A> {
     pub(crate) k: usize,
     /// Rows of FP32, or of pairs of BF16 in the places of FP32.
     pub(crate) a: A,
-    /// Whether A has pairs.
+    /// True if A has pairs.
     pub(crate) pairs: bool,
     pub(crate) b: Bf16Panels,
     pub(crate) c: Bf16ResultCells,
     pub(crate) c_stride: usize,
-    /// Whether the product is added to C, which is FP32 then.
+    /// True if the product is added to C, which is FP32 then.
     pub(crate) adds: bool,
     pub(crate) finish: TileFinish,
     /// A matrix of BF16 that joins too.
@@ -44,12 +44,12 @@ pub(crate) struct Bf16Product<A> {
 }
 
 impl<A> Bf16Product<A> {
-    /// Whether one thread computes it.
+    /// Returns whether one thread computes it.
     pub(super) fn is_serial(&self, threads: usize) -> bool {
         threads == 1 || self.m.saturating_mul(self.n).saturating_mul(self.k) < SERIAL_TERMS
     }
 
-    /// Whether C is too large to be near.
+    /// Returns whether C is too large to be near.
     #[inline(always)]
     pub(super) fn is_far(&self) -> bool {
         self.m * self.n * self.c.size_bytes() > NEAR_BYTES
@@ -478,7 +478,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
 /// [`multiply`] on the thread that calls.
 ///
 /// # Safety
-/// As there.
+/// The same as for [`multiply`].
 pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Bf16Product<A>) {
     let m = job.m;
     let chunks = m.div_ceil(job.chunk_rows());

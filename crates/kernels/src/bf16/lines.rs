@@ -107,7 +107,7 @@ impl Bf16Kernel for Bf16LinePart<'_, '_> {
 /// Computes a convolution.
 ///
 /// # Safety
-/// As for [`super::multiply`]; B has the terms of the runs, and the image has the size of the lines.
+/// The same as for [`super::multiply`]; B has the terms of the runs, and the image has the size of the lines.
 pub(super) unsafe fn multiply(
     exec: KernelContext<'_>,
     isa: Bf16Isa,

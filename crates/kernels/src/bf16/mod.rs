@@ -47,7 +47,7 @@ pub struct Bf16Summand<'a> {
 /// Shapes: A is `m` rows of `b.k()`, `lda` apart; C is `m` rows of `b.n()`, `ldc` apart.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm_bf16(
     exec: KernelContext<'_>,
@@ -66,7 +66,7 @@ pub fn gemm_bf16(
 /// is BF16 afterwards is rounded once. `beside` joins as a residual of BF16.
 ///
 /// # Panics
-/// As there, or when A is BF16 and its rows or their distance are odd.
+/// Panics like [`gemm_bf16`], or when A is BF16 and its rows or their distance are odd.
 pub fn gemm_reals(
     exec: KernelContext<'_>,
     m: usize,
@@ -123,7 +123,7 @@ pub const BEHIND_SUMS: usize = 16;
 /// C is `m` rows of `n`, `ldc` apart.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn finish_reals(
     exec: KernelContext<'_>,
     (m, n): (usize, usize),

@@ -37,7 +37,7 @@ impl PackedBf16 {
     /// [`Transposition::Yes`] it holds `n` rows of `k`, `ldb` apart.
     ///
     /// # Panics
-    /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
+    /// Panics when `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
     #[must_use]
     pub fn pack(k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
         let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
@@ -86,7 +86,7 @@ impl PackedBf16 {
         self.data.as_slice()
     }
 
-    /// Whether the packed matrix lies in a mapped file.
+    /// Returns whether the packed matrix lies in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.data.is_mapped()

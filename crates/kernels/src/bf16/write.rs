@@ -43,7 +43,7 @@ impl Bf16ResultCells {
         }
     }
 
-    /// Whether they are BF16, which cannot hold sums.
+    /// Returns whether they are BF16, which cannot hold sums.
     #[inline(always)]
     pub(crate) fn is_half(self) -> bool {
         matches!(self, Self::Bf16(_))
@@ -73,7 +73,7 @@ impl JoinedBf16Matrix {
     /// For an `m` x `n` product that is written to `c`.
     ///
     /// # Panics
-    /// When there are fewer values than the product has, or none and C is not BF16.
+    /// Panics when there are fewer values than the product has, or none and C is not BF16.
     pub(crate) fn of(beside: &Bf16Summand<'_>, (m, n): (usize, usize), c: Bf16ResultCells) -> Self {
         let own = match c {
             Bf16ResultCells::Bf16(c) => c.cast_const(),
@@ -117,9 +117,9 @@ pub(crate) struct ResultPart {
     pub(crate) c: Bf16ResultCells,
     pub(crate) c_stride: usize,
     pub(crate) columns: usize,
-    /// Whether C already holds the sums of earlier blocks.
+    /// True if C already holds the sums of earlier blocks.
     pub(crate) accumulate: bool,
-    /// Whether C is too large to be near.
+    /// True if C is too large to be near.
     pub(crate) far: bool,
     /// On the last block: bias, residual and clamp, from this part's first row and column on.
     pub(crate) finish: Option<TileFinish>,
@@ -210,7 +210,7 @@ impl ResultPart {
     /// [`ResultPart::write`] to elements of a type.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`ResultPart::write`].
     #[inline(always)]
     unsafe fn write_to<S: Simd, C: RealCell>(
         &self,
@@ -237,7 +237,7 @@ impl ResultPart {
     /// [`ResultPart::write`] with an activation that a clamp cannot do: on FP32, before they are rounded.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`ResultPart::write`].
     #[inline(always)]
     unsafe fn write_late<S: Simd>(
         &self,
@@ -278,7 +278,7 @@ impl ResultPart {
     /// [`ResultPart::write`] for a vector of columns.
     ///
     /// # Safety
-    /// As there; the mask covers what is left of the columns.
+    /// The same as for [`ResultPart::write`]; the mask covers what is left of the columns.
     #[inline(always)]
     unsafe fn write_column<S: Simd, C: RealCell>(
         &self,

@@ -47,7 +47,7 @@ pub(super) unsafe fn group_bytes<S: Simd, const B: u32>(
 }
 
 /// # Safety
-/// As for [`group_bytes`].
+/// The same as for [`group_bytes`].
 #[inline(always)]
 unsafe fn joined<S: Simd, const LOW: u32, const HIGH: u32>(
     s: S,
@@ -75,7 +75,7 @@ fn bits_of_bytes(count: u32, above: u32) -> i32 {
 /// The line with a group's bits, and the first of them.
 ///
 /// # Safety
-/// As for [`group_bytes`].
+/// The same as for [`group_bytes`].
 #[inline(always)]
 unsafe fn line<S: Simd, const BITS: u32>(
     s: S,
@@ -93,7 +93,7 @@ unsafe fn line<S: Simd, const BITS: u32>(
 }
 
 /// # Safety
-/// As for [`group_bytes`].
+/// The same as for [`group_bytes`].
 #[inline(always)]
 unsafe fn plane<S: Simd, const BITS: u32>(
     s: S,
@@ -133,7 +133,7 @@ pub(super) unsafe fn float_row<S: Simd, const B: u32>(
     unsafe { if B == BF16 { s.load_bf16(from) } else { s.load_f16(from) } }
 }
 
-/// Form that columns are unpacked to.
+/// Form that columns are converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnForm {
     /// Rows of FP32, `stride` apart.
@@ -211,7 +211,7 @@ impl SliceUnpacker<'_> {
     }
 
     /// # Safety
-    /// As for [`SliceUnpacker::unit`].
+    /// The same as for [`SliceUnpacker::unit`].
     #[inline(always)]
     unsafe fn nothing<S: Simd>(&self, s: S, slice: usize, unit: usize, column: usize) {
         let step = if self.form == ColumnForm::Floats { 1 } else { 2 };
@@ -224,7 +224,7 @@ impl SliceUnpacker<'_> {
     /// A unit of floats.
     ///
     /// # Safety
-    /// As for [`SliceUnpacker::unit`].
+    /// The same as for [`SliceUnpacker::unit`].
     #[inline(always)]
     unsafe fn floats<S: Simd, const B: u32>(
         &self,
@@ -293,7 +293,7 @@ impl SliceUnpacker<'_> {
 }
 
 impl SliceUnpacker<'_> {
-    /// Factors of the numbers of a row, and what is added.
+    /// Returns the factors of the numbers of a row, and the summands.
     ///
     /// # Safety
     /// The row exists; `column` starts a vector.

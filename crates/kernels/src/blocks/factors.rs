@@ -116,7 +116,7 @@ impl BlockFactorTable {
 pub(super) struct FactorReader<S: Simd> {
     form: FactorForm,
     data: *const u8,
-    /// Factors of the next superblock, and those of this one.
+    /// Pointer to the factor of the next superblock, and the factor of this one.
     wholes: *const u16,
     whole: S::F,
     /// Blocks of this superblock that are left.

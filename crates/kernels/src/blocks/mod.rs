@@ -50,7 +50,7 @@ pub struct BlockProduct<'a> {
     pub c: &'a mut [f32],
     /// Leading dimension of `c`.
     pub ldc: usize,
-    /// Finish of the product before it is stored.
+    /// Operations on the result before it is stored.
     pub epilogue: GemmEpilogue<'a>,
 }
 
@@ -65,7 +65,7 @@ struct CheckedBlockProduct<'a> {
 
 impl<'a> CheckedBlockProduct<'a> {
     /// # Panics
-    /// When a slice is shorter than its shape says.
+    /// Panics when a slice is shorter than its shape says.
     fn checked(product: &'a mut BlockProduct<'_>, m: usize, k: usize) -> Self {
         let BlockProduct { b, c, ldc, epilogue } = product;
         assert!(b.k() == k, "B has {} rows for {k} columns of A", b.k());
@@ -80,7 +80,7 @@ impl<'a> CheckedBlockProduct<'a> {
 /// Shapes: A is `m` rows of `b.k()`, `lda` apart; C is `m` rows of `b.n()`, `ldc` apart.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn gemm_blocks(
     exec: KernelContext<'_>,
     m: usize,
@@ -97,7 +97,7 @@ pub fn gemm_blocks(
 /// [`gemm_blocks`] of one A with each of several matrices, which all have as many rows.
 ///
 /// # Panics
-/// As [`gemm_blocks`].
+/// Panics like [`gemm_blocks`].
 pub fn gemm_blocks_each(
     exec: KernelContext<'_>,
     m: usize,
@@ -127,7 +127,7 @@ pub fn gemm_blocks_each(
 /// Shapes: `gate` and `b` have the same; C is `m` rows of `b.n()`, `ldc` apart.
 ///
 /// # Panics
-/// As [`gemm_blocks`].
+/// Panics like [`gemm_blocks`].
 pub fn gemm_blocks_gated(
     exec: KernelContext<'_>,
     m: usize,

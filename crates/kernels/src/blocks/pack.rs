@@ -21,11 +21,11 @@ pub(super) const LINE: usize = SLICE * GROUP;
 /// The kinds of floats.
 pub(super) const FP16: u32 = 17;
 pub(super) const BF16: u32 = 18;
-/// Offset of the numbers of a table, so that they are no less than 0.
+/// Number added to the entries of a table, so that they are no less than 0.
 const TABLE_ZERO: u8 = 128;
 
-/// How many bits a number has, how many numbers of a column share a scale, and whether numbers name
-/// entries of a table or are floats.
+/// Number of bits that a number has, how many numbers of a column share a scale, and whether
+/// numbers name entries of a table or are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFormat {
     bits: u32,
@@ -124,7 +124,7 @@ impl BlockFormat {
     }
 }
 
-/// Shift of numbers.
+/// Zero points or offsets of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StoredShift {
     /// `(number - zero) * scale`, with one zero for all.
@@ -160,7 +160,7 @@ pub struct BlockStorage {
     pub format: BlockFormat,
     /// The scales.
     pub factors: FactorForm,
-    /// Other parts of a number.
+    /// The zero points or offsets.
     pub shift: StoredShift,
 }
 
@@ -173,13 +173,13 @@ pub struct BlockColumn<'a> {
     pub scales: &'a mut [f32],
     /// A zero or an offset for each block, where these differ.
     pub shifts: &'a mut [f32],
-    /// For [`FactorForm::Nested`] what the scales of each superblock are multiples of.
+    /// For [`FactorForm::Nested`], the value of each superblock whose multiples are the scales.
     pub super_scales: &'a mut [f32],
     /// The same for offsets.
     pub super_shifts: &'a mut [f32],
 }
 
-/// Shift of numbers, with the values.
+/// Zero points or offsets of numbers, with their values.
 pub(super) enum ShiftValues {
     Zero(f32),
     Zeros(BlockFactorTable),
@@ -213,8 +213,8 @@ impl PackedBlocks {
     /// are in the order column, block.
     ///
     /// # Panics
-    /// When there is not one scale, or not one zero point where these differ, for each block of each
-    /// column.
+    /// Panics when there is not one scale, or not one zero point where these differ, for each block
+    /// of each column.
     #[must_use]
     pub fn pack(
         pool: &ThreadPool,
@@ -254,7 +254,7 @@ impl PackedBlocks {
     /// Packs a `k` x `n` matrix whose columns `fill` writes, some at a time by several threads.
     ///
     /// # Errors
-    /// What `fill` says; the first of several columns that fail.
+    /// Returns the error of `fill`; if several columns fail, that of the first.
     pub fn pack_columns<E: Send>(
         pool: &ThreadPool,
         storage: BlockStorage,
@@ -357,13 +357,14 @@ impl PackedBlocks {
         self.data.as_slice().as_ptr().cast::<u8>().wrapping_add(start)
     }
 
-    /// Offset of table entries; nothing for other formats.
+    /// Returns the number that was added to table entries; 0 for other formats.
     #[inline]
     pub(super) fn table_zero(&self) -> f32 {
         if self.format.table.is_some() { TABLE_ZERO.into() } else { 0.0 }
     }
 
-    /// Offset of every number, where `signed` takes 128 from those of a whole byte.
+    /// Returns the number to subtract from every code, if `signed` takes 128 from codes of a whole
+    /// byte.
     #[inline]
     pub(super) fn zero(&self, signed: bool) -> f32 {
         let own = if let ShiftValues::Zero(zero) = self.shifts { zero } else { 0.0 };

@@ -58,7 +58,7 @@ impl CpuConvAlgorithm {
         ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// Whether the algorithm computes such convolutions.
+    /// Returns whether the algorithm computes such convolutions.
     #[must_use]
     pub fn fits(self, params: &ConvParams) -> bool {
         match self {
@@ -118,7 +118,7 @@ impl CpuConvAlgorithm {
 /// The algorithms that compute a convolution, the likely fastest for images of `size` first.
 ///
 /// # Panics
-/// When `params` contradicts itself.
+/// Panics when `params` contradicts itself.
 #[must_use]
 pub fn candidates(
     isa: Isa,
@@ -137,7 +137,7 @@ pub fn candidates(
 /// sums near that of a plain product.
 ///
 /// # Panics
-/// When `params` contradicts itself.
+/// Panics when `params` contradicts itself.
 #[must_use]
 pub fn choose(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> CpuConvAlgorithm {
     let exact = |algorithm: &CpuConvAlgorithm| *algorithm != CpuConvAlgorithm::Winograd6;

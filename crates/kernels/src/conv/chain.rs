@@ -35,7 +35,7 @@ const MIN_ROWS: usize = 6;
 pub struct ChainLink<'a> {
     /// Its weights.
     pub packed: &'a PackedConv,
-    /// Activation and residual behind it; only the last of a chain may have a residual.
+    /// The operations after it; only the last of a chain may have a residual.
     pub epilogue: GemmEpilogue<'a>,
 }
 
@@ -54,7 +54,7 @@ pub struct ConvChainSpec<'a> {
 /// Geometry of a chain for an image of some size.
 #[derive(Clone, Copy)]
 struct ChainGeometry {
-    /// Rows of the first convolution, where there is one.
+    /// Window of the first convolution, if there is one.
     first: Option<ConvWindow>,
     depthwise: ConvWindow,
     /// Rows of the result in a step.
@@ -70,8 +70,8 @@ impl<'a> ConvChainSpec<'a> {
         [self.first, Some(self.depthwise), self.last].into_iter().flatten()
     }
 
-    /// Whether [`conv_chain`] computes the chain for images of `size` (depth, height, width), and what
-    /// a step keeps stays near.
+    /// Returns whether [`conv_chain`] computes the chain for images of `size` (depth, height, width),
+    /// and what a step keeps stays near.
     #[must_use]
     pub fn fits(&self, size: [usize; 3]) -> bool {
         self.geometry(size).is_some_and(|geometry| {
@@ -80,9 +80,9 @@ impl<'a> ConvChainSpec<'a> {
         })
     }
 
-    /// Whether bands are likely faster than one convolution after the other, for `batch` images of
-    /// `size`: they need no way to memory and back and wait for each other once, but threads make the
-    /// rows twice that two of them see.
+    /// Returns whether bands are likely faster than one convolution after the other, for `batch`
+    /// images of `size`: they need no way to memory and back and wait for each other once, but
+    /// threads make the rows twice that two of them see.
     #[must_use]
     pub fn pays(&self, threads: usize, batch: usize, size: [usize; 3]) -> bool {
         let Some(geometry) = self.geometry(size).filter(|_| self.fits(size)) else { return false };
@@ -137,7 +137,7 @@ impl<'a> ConvChainSpec<'a> {
     }
 }
 
-/// Whether a convolution is the product of its image with one matrix.
+/// Returns whether a convolution is the product of its image with one matrix.
 fn is_product(packed: &PackedConv) -> bool {
     matches!(&packed.weights, ConvWeights::Dense(all) if all.len() == 1)
         && packed.params.is_pointwise()
@@ -151,9 +151,9 @@ fn is_product(packed: &PackedConv) -> bool {
 /// row per pixel.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, the weights are packed for another instruction set
-/// than `exec.isa`, the convolutions are no such chain for images of this size, or an epilogue but
-/// the last has a residual.
+/// Panics when a slice is shorter than its shape says, the weights are packed for another
+/// instruction set than `exec.isa`, the convolutions are no such chain for images of this size, or
+/// an epilogue but the last has a residual.
 pub fn conv_chain(
     exec: KernelContext<'_>,
     chain: &ConvChainSpec<'_>,

@@ -38,7 +38,7 @@ pub(super) unsafe fn run<T: RealCell>(
 pub(super) struct DepthwiseRows<'a, T> {
     pub(super) window: &'a ConvWindow,
     pub(super) x: *const T,
-    /// How many image rows there are at `x`: row `r` lies where row `r % kept` would.
+    /// Number of image rows at `x`: row `r` lies where row `r % kept` would.
     pub(super) kept: usize,
     pub(super) weights: *const f32,
     /// Numbers of the rows, image after image.

@@ -15,7 +15,7 @@ use crate::memory::{DisjointSlice, with_scratch};
 /// Output rows that share padded image rows.
 const BAND: usize = 4;
 
-/// Whether the register tile can read such images in place.
+/// Returns whether the register tile can read such images in place.
 pub(super) fn fits(p: &ConvParams) -> bool {
     let flat = p.kernel[0] == 1 && p.stride[0] == 1 && p.pads_begin[0] == 0 && p.pads_end[0] == 0;
     let step = p.stride[2].saturating_mul(p.in_channels);

@@ -96,7 +96,7 @@ impl ConvParams {
         );
     }
 
-    /// Whether every channel is a group by itself.
+    /// Returns whether every channel is a group by itself.
     fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.in_channels == self.groups && self.out_channels == self.groups
     }
@@ -119,7 +119,7 @@ impl ConvParams {
         Self { groups: self.groups / together, ..*self }
     }
 
-    /// Whether an output pixel needs exactly the input pixel at its place.
+    /// Returns whether an output pixel needs exactly the input pixel at its place.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.taps() == 1
             && self.stride == [1; 3]
@@ -158,7 +158,7 @@ impl PackedConv {
     /// for images of any size.
     ///
     /// # Panics
-    /// When `weights` has another length, or `params` contradicts itself.
+    /// Panics when `weights` has another length, or `params` contradicts itself.
     #[must_use]
     pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
         params.check();
@@ -168,8 +168,8 @@ impl PackedConv {
     /// [`PackedConv::pack`] for one algorithm.
     ///
     /// # Panics
-    /// When `weights` has another length, `params` contradicts itself, or the algorithm does not
-    /// fit them.
+    /// Panics when `weights` has another length, `params` contradicts itself, or the algorithm does
+    /// not fit them.
     #[must_use]
     pub fn pack_with(
         isa: Isa,
@@ -202,7 +202,7 @@ impl PackedConv {
     /// `None` where they do not fit.
     ///
     /// # Panics
-    /// When `params` contradicts itself, or the algorithm does not fit them.
+    /// Panics when `params` contradicts itself, or the algorithm does not fit them.
     #[must_use]
     pub fn from_data(
         isa: Isa,
@@ -245,7 +245,8 @@ impl PackedConv {
         self.algorithm
     }
 
-    /// Whether what the result holds before can be the residual: each element is written once.
+    /// Returns whether what the result holds before can be the residual: each element is written
+    /// once.
     #[must_use]
     pub fn joins_result(&self) -> bool {
         match self.algorithm {
@@ -278,7 +279,7 @@ impl PackedConv {
         }
     }
 
-    /// Whether the packed weights lie in a mapped file.
+    /// Returns whether the packed weights lie in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         match &self.weights {
@@ -358,7 +359,7 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
 /// [`PackedConv::joins_result`] says so.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or the weights are packed for another
+/// Panics when a slice is shorter than its shape says, or the weights are packed for another
 /// instruction set than `exec.isa`.
 pub fn conv(
     exec: KernelContext<'_>,
@@ -430,7 +431,7 @@ pub fn conv(
 /// no clamp.
 ///
 /// # Panics
-/// As there, or when the weights are packed for another algorithm.
+/// Panics like [`conv`], or when the weights are packed for another algorithm.
 pub fn conv_depthwise_bf16(
     exec: KernelContext<'_>,
     packed: &PackedConv,
@@ -464,7 +465,7 @@ pub fn conv_depthwise_bf16(
 /// The product of sizes.
 ///
 /// # Panics
-/// When it does not fit.
+/// Panics when it does not fit.
 #[track_caller]
 pub(crate) fn volume(sizes: &[usize]) -> usize {
     let product = sizes.iter().try_fold(1usize, |v, &s| v.checked_mul(s));

@@ -34,7 +34,7 @@ impl PackedTransposed {
     /// Of the parameters, the pads are what is cut from the result.
     ///
     /// # Panics
-    /// When `weights` has another length, or `params` contradicts itself.
+    /// Panics when `weights` has another length, or `params` contradicts itself.
     #[must_use]
     pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
         params.check();
@@ -63,7 +63,7 @@ impl PackedTransposed {
     /// other. `None` where they do not fit.
     ///
     /// # Panics
-    /// When `params` contradicts itself.
+    /// Panics when `params` contradicts itself.
     #[must_use]
     pub fn from_data(isa: Isa, params: ConvParams, all: &Tensor) -> Option<Self> {
         params.check();
@@ -84,7 +84,7 @@ impl PackedTransposed {
         self.groups.iter().map(PackedB::data).collect()
     }
 
-    /// Whether the packed weights lie in a mapped file.
+    /// Returns whether the packed weights lie in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.groups.iter().all(PackedB::is_mapped)
@@ -99,7 +99,7 @@ impl PackedTransposed {
     /// Floats that [`conv_transposed`] needs for the windows of an image of this size.
     ///
     /// # Panics
-    /// When that is more than fits memory.
+    /// Panics when that is more than fits memory.
     #[must_use]
     pub fn room(&self, size: [usize; 3]) -> usize {
         let [depth, height, width] = size;
@@ -114,8 +114,8 @@ impl PackedTransposed {
 /// at least [`PackedTransposed::room`] floats.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or the weights are packed for another instruction
-/// set than `exec.isa`.
+/// Panics when a slice is shorter than its shape says, or the weights are packed for another
+/// instruction set than `exec.isa`.
 #[allow(clippy::too_many_arguments, reason = "image and result are sizes with data")]
 pub fn conv_transposed(
     exec: KernelContext<'_>,

@@ -72,7 +72,7 @@ impl OperandBroadcast {
 /// `y[i] = f(a[i], b[..])`, with `b` spread as `broadcast` says.
 ///
 /// # Panics
-/// When the lengths do not fit the broadcast, or `y` differs from `a` in length.
+/// Panics when the lengths do not fit the broadcast, or `y` differs from `a` in length.
 pub fn binary(
     exec: KernelContext<'_>,
     f: BinaryFunction,
@@ -89,7 +89,7 @@ pub fn binary(
 /// `a[i] = f(a[i], b[..])`, with `b` spread as `broadcast` says.
 ///
 /// # Panics
-/// When the lengths do not fit the broadcast.
+/// Panics when the lengths do not fit the broadcast.
 pub fn binary_inplace(
     exec: KernelContext<'_>,
     f: BinaryFunction,

@@ -40,7 +40,7 @@ impl ChainStep {
 /// between neighbours in the input, 0 where one element serves the whole axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainSpread {
-    /// Same shape as the result itself.
+    /// Same shape as the result.
     Same,
     /// By axes, the last one adjacent or repeated.
     Axes(Vec<(usize, usize)>),
@@ -176,8 +176,8 @@ pub struct ChainInput<'a> {
 /// Applies a chain to every element.
 ///
 /// # Panics
-/// When the number of inputs is not the chain's, an input is shorter than its spread says, or an
-/// input without data is not spread as the result.
+/// Panics when the number of inputs is not the chain's, an input is shorter than its spread says,
+/// or an input without data is not spread as the result.
 pub fn chain(
     exec: KernelContext<'_>,
     chain: &FunctionChain,

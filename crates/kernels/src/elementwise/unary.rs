@@ -138,7 +138,7 @@ impl VectorMap for EluMap {
 /// `y[i] = f(x[i])`.
 ///
 /// # Panics
-/// When the lengths differ.
+/// Panics when the lengths differ.
 pub fn unary(exec: KernelContext<'_>, f: ScalarFunction, x: &[f32], y: &mut [f32]) {
     assert!(x.len() == y.len(), "unary: {} elements into {}", x.len(), y.len());
     // SAFETY: the lengths are equal, and y is borrowed exclusively.
@@ -154,7 +154,7 @@ pub fn unary_inplace(exec: KernelContext<'_>, f: ScalarFunction, x: &mut [f32]) 
 /// `y[i] = activation(x[i])`.
 ///
 /// # Panics
-/// When the lengths differ.
+/// Panics when the lengths differ.
 pub fn activate(exec: KernelContext<'_>, activation: ActivationFunction, x: &[f32], y: &mut [f32]) {
     unary(exec, ScalarFunction::Activation(activation), x, y);
 }
@@ -187,7 +187,7 @@ unsafe fn run(exec: KernelContext<'_>, f: ScalarFunction, x: *const f32, y: &mut
 }
 
 /// # Safety
-/// As for [`run`], for `n` values.
+/// The same as for [`run`], for `n` values.
 pub(super) unsafe fn part(
     exec: KernelContext<'_>,
     f: ScalarFunction,
@@ -233,7 +233,7 @@ pub(super) unsafe fn part(
 }
 
 /// # Safety
-/// As for [`run`], for `n` values.
+/// The same as for [`run`], for `n` values.
 unsafe fn each(f: impl Fn(f32) -> f32, x: *const f32, y: *mut f32, n: usize) {
     for i in 0..n {
         // SAFETY: i < n.

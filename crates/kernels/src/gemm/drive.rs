@@ -150,7 +150,7 @@ impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
 enum GemmRows {
     /// In blocks of depth from here on, and the distance between those.
     Blocks(*const f32, usize),
-    /// Pointer to rows as they lie in memory from here on, and the distance between rows.
+    /// Rows in place: the pointer to the first, and the distance between rows.
     Placed(*const f32, usize),
 }
 
@@ -167,8 +167,8 @@ impl GemmRows {
 }
 
 impl<A: RowSource> GemmPart<'_, A> {
-    /// Returns the part of B that the step after block `i` of `together` reads, where `start` is the first term of
-    /// those.
+    /// Returns the part of B that the step after block `i` of `together` reads, where `start` is
+    /// the first term of those blocks.
     #[inline(always)]
     fn following<S: Simd>(
         &self,
@@ -278,7 +278,7 @@ pub(crate) fn panels_scratch(isa: Isa, m: usize, k: usize) -> usize {
 /// Some columns of a product with a packed B and an A in memory, on this thread.
 ///
 /// # Safety
-/// As for [`multiply`]; the columns are whole panels; `scratch` has [`panels_scratch`] floats.
+/// The same as for [`multiply`]; the columns are whole panels; `scratch` has [`panels_scratch`] floats.
 #[inline(always)]
 pub(crate) unsafe fn multiply_panels<S: Simd>(
     s: S,
@@ -306,7 +306,7 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
 /// however few rows the product has.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// The same as for [`multiply`].
 #[inline(always)]
 pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &GemmProduct<DenseRows>) {
     let rows = product.m;
@@ -343,7 +343,7 @@ impl<A: RowSource> IsaKernel for SharedBlockFill<'_, A> {
 /// differs is what is read how often, and from where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GemmBlocking {
-    /// Cut that the lengths suggest.
+    /// Blocking that follows from the lengths.
     #[default]
     Usual,
     /// Every thread multiplies its part of the rows with the whole of B.
@@ -356,7 +356,7 @@ pub enum GemmBlocking {
 }
 
 impl GemmBlocking {
-    /// Candidates with names; the first is the default.
+    /// Choices with names; the first is the default.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("usual", Self::Usual),
         ("rows", Self::Rows),
@@ -366,8 +366,8 @@ impl GemmBlocking {
         ("chunks-224", Self::Chunks(224)),
     ];
 
-    /// Whether products of so many rows with a packed B are cut by it: a few rows are dots of
-    /// panels, which threads share in one way.
+    /// Returns whether products of so many rows with a packed B are cut by it: a few rows are dots
+    /// of panels, which threads share in one way.
     #[must_use]
     pub fn matters(rows: usize) -> bool {
         rows > THIN_ROWS
@@ -484,10 +484,10 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     unsafe { multiply_cut(exec, batch, GemmBlocking::Usual, product) };
 }
 
-/// Multiplies like [`multiply`], cut as asked for.
+/// Multiplies like [`multiply`], cut into tasks by `blocking`.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// The same as for [`multiply`].
 pub(crate) unsafe fn multiply_cut<A: RowSource>(
     exec: KernelContext<'_>,
     batch: usize,
@@ -582,7 +582,7 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
 /// panels of B, so that B is read once in all.
 ///
 /// # Safety
-/// As for [`multiply`].
+/// The same as for [`multiply`].
 unsafe fn multiply_shared<A: RowSource>(
     exec: KernelContext<'_>,
     product: &GemmProduct<A>,

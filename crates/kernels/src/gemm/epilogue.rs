@@ -1,4 +1,4 @@
-//! Finish of a product before it is stored: bias, residual, activation.
+//! Epilogue of a GEMM, applied before the result is stored: bias, residual, activation.
 
 use crate::activation::ActivationFunction;
 use crate::isa::Simd;
@@ -101,7 +101,8 @@ pub(crate) struct TileFinish {
     join: MatrixJoin,
     pub(crate) low: f32,
     pub(crate) high: f32,
-    /// Activation that the clamp of a register tile cannot do; applied to C when a block is complete.
+    /// The activation that the clamp of a register tile cannot do; applied to C when a block is
+    /// complete.
     pub(crate) late: Option<ActivationFunction>,
 }
 
@@ -147,7 +148,7 @@ impl TileFinish {
         Self { residual: matrix, residual_ld: ld, join: MatrixJoin::Multiply, ..self }
     }
 
-    /// Whether no matrix joins.
+    /// Returns whether no matrix joins.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.residual.is_null()

@@ -27,11 +27,11 @@ pub(crate) struct GemmStep {
     pub(crate) c_stride: usize,
     /// At most the tile width.
     pub(crate) columns: usize,
-    /// Whether C already holds the sum of earlier blocks.
+    /// True if C already holds the sum of earlier blocks.
     pub(crate) accumulate: bool,
     /// On the last block: bias, residual and clamp, from this step's first row and column on.
     pub(crate) finish: Option<TileFinish>,
-    /// Part of B that the step after this one reads, to be brought near meanwhile.
+    /// The part of B that the step after this one reads, to be prefetched meanwhile.
     pub(crate) ahead: PrefetchStretch,
 }
 
@@ -216,7 +216,7 @@ unsafe fn load_part<S: Simd>(
 }
 
 /// # Safety
-/// As for [`write_tile`], with `whole` whole vectors and then one under `mask`.
+/// The same as for [`write_tile`], with `whole` whole vectors and then one under `mask`.
 #[inline(always)]
 unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
     s: S,
@@ -361,7 +361,7 @@ pub(crate) const THIN_ROWS: usize = 4;
 /// Runs a step over at most [`THIN_ROWS`] rows of A as they lie in memory.
 ///
 /// # Safety
-/// As for [`block`], with the step's own row stride of A.
+/// The same as for [`block`], with the step's own row stride of A.
 #[inline(always)]
 pub(crate) unsafe fn thin<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     // As many sums an element whatever the width: equal columns have equal sums, and a softmax

@@ -47,8 +47,8 @@ pub(crate) fn check_matrix(name: &str, len: usize, rows: usize, columns: usize, 
 /// Shapes: A is `m` rows of `b.k()`, `lda` apart; C is `m` rows of `b.n()`, `ldc` apart.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, a leading dimension is less than a row, or B is
-/// packed for another instruction set than `exec.isa`.
+/// Panics when a slice is shorter than its shape says, a leading dimension is less than a row, or B
+/// is packed for another instruction set than `exec.isa`.
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm(
     exec: KernelContext<'_>,
@@ -63,10 +63,11 @@ pub fn gemm(
     gemm_cut(exec, GemmBlocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
 }
 
-/// Multiplies like [`gemm`], cut into tasks as asked for; matrices come with their leading dimensions.
+/// Computes like [`gemm`], cut into tasks by `blocking`; matrices come with their leading
+/// dimensions.
 ///
 /// # Panics
-/// As [`gemm`].
+/// Panics like [`gemm`].
 pub fn gemm_cut(
     exec: KernelContext<'_>,
     blocking: GemmBlocking,
@@ -101,7 +102,7 @@ pub fn gemm_cut(
 /// Shapes: C is `m` rows of `n`, `ldc` apart.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn finish(
     exec: KernelContext<'_>,
     (m, n): (usize, usize),
@@ -117,7 +118,7 @@ pub fn finish(
 /// [`gemm`] with weights of FP16, which are widened: what is lost is their rounding.
 ///
 /// # Panics
-/// As there.
+/// Panics like [`gemm`].
 #[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm_fp16(
     exec: KernelContext<'_>,
@@ -158,7 +159,7 @@ pub struct BatchedOperand<'a> {
     pub offsets: &'a [usize],
     /// Distance between the rows that lie in memory.
     pub ld: usize,
-    /// Whether the product uses the matrix transposed.
+    /// Transposition of the matrix in the multiplication.
     pub trans: Transposition,
 }
 
@@ -181,7 +182,8 @@ impl BatchedOperand<'_> {
 /// `batch * m` in all.
 ///
 /// # Panics
-/// When A and B have different numbers of offsets, or a slice is shorter than its shape says.
+/// Panics when A and B have different numbers of offsets, or a slice is shorter than its shape
+/// says.
 pub fn matmul_batched(
     exec: KernelContext<'_>,
     (m, k, n): (usize, usize, usize),

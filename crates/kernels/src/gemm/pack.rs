@@ -6,10 +6,10 @@ use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
 use galatea_tensor::Tensor;
 use half::f16;
 
-/// Whether a matrix is used as it lies in memory or transposed.
+/// Transposition of a matrix in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transposition {
-    /// Matrix as it lies.
+    /// Not transposed.
     #[default]
     No,
     /// Transposed.
@@ -44,7 +44,7 @@ impl PackedB {
     /// apart; with [`Transposition::Yes`] it holds `n` rows of `k`, `ldb` apart.
     ///
     /// # Panics
-    /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
+    /// Panics when `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
     #[must_use]
     pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
         let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
@@ -88,7 +88,7 @@ impl PackedB {
         self.data.as_slice()
     }
 
-    /// Whether the packed matrix lies in a mapped file.
+    /// Returns whether the packed matrix lies in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.data.is_mapped()
@@ -247,7 +247,7 @@ impl PackedFp16 {
     /// Packs a `k` x `n` matrix for `isa`; arguments as for [`PackedB::pack`].
     ///
     /// # Panics
-    /// As there.
+    /// Panics like [`PackedB::pack`].
     #[must_use]
     pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Transposition) -> Self {
         let (rows, columns) = if trans == Transposition::No { (k, n) } else { (n, k) };
@@ -288,7 +288,7 @@ impl PackedFp16 {
         self.data.as_slice()
     }
 
-    /// Whether the packed matrix lies in a mapped file.
+    /// Returns whether the packed matrix lies in a mapped file.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.data.is_mapped()

@@ -55,7 +55,7 @@ enum PreparedInt8Conv {
 pub struct Int8ConvWeights<'a> {
     /// The bytes.
     pub data: &'a [u8],
-    /// Whether they are two's complement.
+    /// True if they are two's complement.
     pub signed: bool,
     /// Their zero points: one, or one for each output channel.
     pub zeros: &'a [i32],
@@ -77,8 +77,8 @@ impl Int8Conv {
     /// use; sums as they are need it to be false.
     ///
     /// # Panics
-    /// When there are not as many weights or zero points as `params` says, or these contradict
-    /// themselves.
+    /// Panics when there are not as many weights or zero points as `params` says, or these
+    /// contradict themselves.
     #[must_use]
     pub fn pack(
         dot: DotIsa,
@@ -153,7 +153,7 @@ impl Int8Conv {
     /// the sums, then they are multiplied by `scale(channel)`.
     ///
     /// # Panics
-    /// When there are not as many biases or zero points as channels.
+    /// Panics when there are not as many biases or zero points as channels.
     #[must_use]
     pub fn columns(
         &self,
@@ -200,8 +200,8 @@ impl Int8Conv {
 /// the target is `[batch, …output_size(size), out_channels]`. Padding stands for zeros.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, the columns are prepared for other weights or
-/// another form of `x`, or sums of any kind are wanted of depthwise weights packed to be scaled.
+/// Panics when a slice is shorter than its shape says, the columns are prepared for other weights
+/// or another form of `x`, or sums of any kind are wanted of depthwise weights packed to be scaled.
 pub fn conv_int8(
     exec: KernelContext<'_>,
     packed: &Int8Conv,
@@ -308,7 +308,7 @@ struct ImageBytes<'a> {
     image: *const u8,
     /// Channels of the group.
     channels: usize,
-    /// Byte of the padding.
+    /// The byte of the padding.
     fill: u8,
 }
 

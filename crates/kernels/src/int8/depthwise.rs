@@ -7,7 +7,7 @@ use crate::KernelContext;
 use crate::conv::ConvWindow;
 use crate::isa::{DotInstructions, DotIsa, DotKernel, Simd};
 
-/// Facts about each channel.
+/// Weights and factors of the channels.
 #[derive(Clone, Copy)]
 pub(super) struct Int8Channels<'a> {
     /// Tap after tap, one value per channel.

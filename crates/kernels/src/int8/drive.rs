@@ -98,7 +98,7 @@ impl<A> Int8Product<A> {
         Int8Product { m, n, k, a, signed, b, columns, out, c_stride }
     }
 
-    /// Whether one thread computes it.
+    /// Returns whether one thread computes it.
     pub(super) fn is_serial(&self, threads: usize) -> bool {
         threads == 1 || self.m.saturating_mul(self.n).saturating_mul(self.k) < SERIAL_TERMS
     }

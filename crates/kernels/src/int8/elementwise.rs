@@ -31,7 +31,7 @@ macro_rules! for_vectors {
 /// Divides by `scale`, rounds to even, adds `zero` and limits to the type of the bytes.
 ///
 /// # Panics
-/// When the slices have different lengths.
+/// Panics when the slices have different lengths.
 pub fn quantize(
     exec: KernelContext<'_>,
     x: &[f32],
@@ -112,7 +112,7 @@ pub(super) unsafe fn load_floats<D: DotInstructions>(
 /// `(x - zero) * scale`.
 ///
 /// # Panics
-/// When the slices have different lengths.
+/// Panics when the slices have different lengths.
 pub fn dequantize(exec: KernelContext<'_>, x: QuantizedBytes<'_>, scale: f32, y: &mut [f32]) {
     assert!(x.data.len() == y.len(), "{} bytes for {} floats", x.data.len(), y.len());
     let dot = DotIsa::of(exec.isa);
@@ -162,7 +162,7 @@ pub enum PairFunction {
 /// `a`, `b` and the result. `b` is as long as `a`, or is repeated for each run of its length.
 ///
 /// # Panics
-/// When `y` has another length than `a`, or `a` is no multiple of `b`.
+/// Panics when `y` has another length than `a`, or `a` is no multiple of `b`.
 pub fn pair_bytes(
     exec: KernelContext<'_>,
     pair: PairFunction,
@@ -298,7 +298,7 @@ impl DotKernel for ExtremesLoop<'_> {
 /// Replaces each byte by the one that a table has for it.
 ///
 /// # Panics
-/// When the slices have different lengths.
+/// Panics when the slices have different lengths.
 pub fn look_up(exec: KernelContext<'_>, x: &[u8], table: &[u8; 256], y: &mut [u8]) {
     assert!(x.len() == y.len(), "{} bytes for {} bytes", x.len(), y.len());
     let y = DisjointSlice::new(y);

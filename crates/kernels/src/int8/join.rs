@@ -29,7 +29,7 @@ impl ConstantDivisor {
         Self { by, reciprocal: exact.then(|| 1.0 / by) }
     }
 
-    /// Whether quotients are exact without a division.
+    /// Returns whether quotients are exact without a division.
     pub(super) fn is_quick(&self) -> bool {
         self.reciprocal.is_some()
     }
@@ -54,7 +54,7 @@ pub(super) struct SummandJoin {
     zero: f32,
     scales: [f32; 2],
     divisor: ConstantDivisor,
-    /// Bytes of zero, of the smallest and of the largest result.
+    /// The code of zero, the smallest and the largest result.
     result: (i32, i32, i32),
 }
 
@@ -74,7 +74,7 @@ impl SummandJoin {
         }
     }
 
-    /// Whether quotients are exact without a division.
+    /// Returns whether quotients are exact without a division.
     #[inline(always)]
     pub(super) fn is_quick(&self) -> bool {
         self.divisor.is_quick()
@@ -90,13 +90,13 @@ impl SummandJoin {
         self.divisor.divide::<_, QUICK>(s, sum)
     }
 
-    /// Whether the other bytes are two's complement.
+    /// Returns whether the other bytes are two's complement.
     #[inline(always)]
     pub(super) fn is_signed(&self) -> bool {
         self.signed
     }
 
-    /// Bytes of zero, of the smallest and of the largest result.
+    /// Returns the code of zero, the smallest and the largest result.
     #[inline(always)]
     pub(super) fn result(&self) -> (i32, i32, i32) {
         self.result

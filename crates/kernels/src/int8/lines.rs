@@ -67,7 +67,7 @@ impl DotKernel for Int8LinePart<'_, '_> {
 /// Computes a convolution.
 ///
 /// # Safety
-/// As for [`super::drive::multiply`]; B is packed for VNNI with the terms of the runs, its columns
+/// The same as for [`super::drive::multiply`]; B is packed for VNNI with the terms of the runs, its columns
 /// have no zero points, and the image has the size of the lines.
 pub(super) unsafe fn multiply(
     exec: KernelContext<'_>,

@@ -37,7 +37,7 @@ use micro::Int8Output;
 pub struct QuantizedBytes<'a> {
     /// The bytes.
     pub data: &'a [u8],
-    /// Whether they are two's complement.
+    /// True if they are two's complement.
     pub signed: bool,
     /// The value that stands for zero.
     pub zero: i32,
@@ -73,7 +73,7 @@ pub enum Int8Target<'a> {
     },
     /// Scaled, with the bias of each column.
     Floats(&'a mut [f32]),
-    /// Bytes as they are.
+    /// The sums unchanged.
     Sums(&'a mut [i32]),
 }
 
@@ -82,11 +82,11 @@ pub enum Int8Target<'a> {
 pub struct Int8Summand<'a> {
     /// One for each result, as they lie; none: those that are where the results go.
     pub data: Option<&'a [u8]>,
-    /// Whether they are two's complement, and what stands for zero.
+    /// True if they are two's complement, and their zero point.
     pub form: (bool, i32),
-    /// Scales of the product's own bytes, of the others, and of the result.
+    /// Scales of the GEMM's own bytes, of the others, and of the result.
     pub scales: [f32; 3],
-    /// Whether results are signed, and what stands for zero.
+    /// True if results are signed, and their zero point.
     pub result: (bool, i32),
 }
 
@@ -124,8 +124,8 @@ impl Int8Target<'_> {
 /// Shapes: A is `m` rows of `b.k()`, adjacent; C is `m` rows of `b.n()`, adjacent.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says, or `columns` is made for another B or another form
-/// of A.
+/// Panics when a slice is shorter than its shape says, or `columns` is made for another B or
+/// another form of A.
 pub fn gemm_int8(
     exec: KernelContext<'_>,
     m: usize,
@@ -168,7 +168,8 @@ pub struct Int8RightMatrix<'a> {
 /// Shapes: A is `m` x `k` from each of `a_offsets` on, B `k` x `n`; C is `[batch, m, n]`, adjacent.
 ///
 /// # Panics
-/// When there are not as many offsets of A as of B, or a slice is shorter than its shape says.
+/// Panics when there are not as many offsets of A as of B, or a slice is shorter than its shape
+/// says.
 pub fn matmul_int8_batched(
     exec: KernelContext<'_>,
     (m, k, n): (usize, usize, usize),

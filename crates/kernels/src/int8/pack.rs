@@ -32,7 +32,7 @@ pub struct PackedInt8 {
     n: usize,
     width: usize,
     groups: usize,
-    /// Number that was taken from each value to make it a signed byte.
+    /// The number that was subtracted from each value to make it a signed byte.
     shift: i32,
     data: AlignedFloats,
     /// Sum of each packed column.
@@ -46,9 +46,9 @@ impl std::fmt::Debug for PackedInt8 {
     }
 }
 
-/// Number between unsigned and signed bytes.
+/// Difference between an unsigned byte and its signed form.
 pub(super) const HALF: i32 = 128;
-/// The bit that does so.
+/// The bit that converts between both forms.
 pub(super) const FLIP: u8 = 0x80;
 
 impl PackedInt8 {
@@ -124,7 +124,8 @@ unsafe impl Send for Int8Panels {}
 // SAFETY: as for Send.
 unsafe impl Sync for Int8Panels {}
 
-/// Finish of the sums of each column; one value per column, and zeros up to a whole panel.
+/// Scales and offsets of the sums of each column; one value per column, and zeros up to a whole
+/// panel.
 #[derive(Clone, Debug)]
 pub struct ColumnScales {
     /// Added to the sums: what the zero points make constant, and a bias.
@@ -142,7 +143,7 @@ impl ColumnScales {
     /// points of B, one or one a column. Scales are 1 and biases 0 at first.
     ///
     /// # Panics
-    /// When there are several zero points but not one for each column.
+    /// Panics when there are several zero points but not one for each column.
     #[must_use]
     pub fn new(b: &PackedInt8, (signed, zero): (bool, i32), zeros: &[i32]) -> Self {
         assert!(zeros.len() == 1 || zeros.len() == b.n, "{} zero points for {b:?}", zeros.len());
@@ -178,7 +179,7 @@ impl ColumnScales {
     /// With these added to the sums.
     ///
     /// # Panics
-    /// When there is not one for each column.
+    /// Panics when there is not one for each column.
     #[must_use]
     pub fn with_sums(mut self, bias: &[i32]) -> Self {
         assert!(bias.len() == self.n, "{} biases for {} columns", bias.len(), self.n);
@@ -198,7 +199,7 @@ impl ColumnScales {
     /// With these added to scaled sums; for results that are floats.
     ///
     /// # Panics
-    /// When there is not one for each column.
+    /// Panics when there is not one for each column.
     #[must_use]
     pub fn with_biases(mut self, bias: &[f32]) -> Self {
         assert!(bias.len() == self.n, "{} biases for {} columns", bias.len(), self.n);

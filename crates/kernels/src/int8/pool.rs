@@ -16,7 +16,7 @@ const GRAIN: usize = 1 << 15;
 /// smallest byte.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says.
+/// Panics when a slice is shorter than its shape says.
 pub fn max_pool_bytes(
     exec: KernelContext<'_>,
     params: &ConvParams,

@@ -1,4 +1,4 @@
-//! Results of the sums that tiles leave: bytes are made two rows of two vectors at a time.
+//! Conversion of the sums that tiles leave: bytes are made two rows of two vectors at a time.
 
 use super::join::SummandJoin;
 use super::micro::{Int8Output, store, whole};
@@ -23,7 +23,7 @@ pub(super) struct Int8ResultPlace {
     pub(super) c_stride: usize,
     /// Columns, at most two vectors.
     pub(super) width: usize,
-    /// Whether results go to memory that may be far.
+    /// True if results go to memory that may be far.
     pub(super) far: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Int8RowSums<'a> {
     /// Two rows, scaled.
     ///
     /// # Safety
-    /// As for [`Int8RowSums::sum`].
+    /// The same as for [`Int8RowSums::sum`].
     #[inline(always)]
     unsafe fn scaled(&self, rows: [usize; 2]) -> VectorSquare {
         let s = self.d.simd();
@@ -194,7 +194,7 @@ impl<'a> Int8RowSums<'a> {
     /// [`SummandJoin::is_signed`] says.
     ///
     /// # Safety
-    /// As for [`Int8RowSums::bytes`], and the other bytes lie as those of C.
+    /// The same as for [`Int8RowSums::bytes`], and the other bytes lie as those of C.
     #[inline(always)]
     unsafe fn joined<const QUICK: bool, const SIGNED: bool>(
         &self,

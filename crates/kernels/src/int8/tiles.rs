@@ -39,7 +39,7 @@ struct AmxPart<'a, A> {
     made: Option<(DisjointSlice<u8>, DisjointSlice<i32>)>,
 }
 
-/// Memory of a task besides its operands, in bytes.
+/// Bytes that a task needs besides its operands.
 #[derive(Clone, Copy)]
 struct AmxWorkspace {
     /// Bytes between rows as copied.
@@ -328,7 +328,7 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
 /// Computes a product.
 ///
 /// # Safety
-/// As for [`super::drive::multiply`]; B is packed for VNNI.
+/// The same as for [`super::drive::multiply`]; B is packed for VNNI.
 pub(super) unsafe fn multiply<A: ByteRows>(
     exec: KernelContext<'_>,
     (amx, vectors): (Amx, Vnni),

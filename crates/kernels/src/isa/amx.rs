@@ -89,7 +89,7 @@ impl TileExtent {
     }
 }
 
-/// Types of the terms of a tile.
+/// Type of the terms of a tile.
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     allow(dead_code, reason = "there are no tiles here")
@@ -164,7 +164,7 @@ impl TileBlock {
     /// the extent is one row, the second tile of A is not read.
     ///
     /// # Safety
-    /// As for [`TileBlock::start`]; the operands are valid for the extent.
+    /// The same as for [`TileBlock::start`]; the operands are valid for the extent.
     #[inline(always)]
     pub(crate) unsafe fn step(self, a: [*const u8; 2], stride: usize, b: *const u8) {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -180,7 +180,7 @@ impl TileBlock {
     /// Stores the sums as [`TileBlock::start`] takes them.
     ///
     /// # Safety
-    /// As for [`TileBlock::start`].
+    /// The same as for [`TileBlock::start`].
     #[inline(always)]
     pub(crate) unsafe fn keep(self, sums: *mut u8) {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -204,7 +204,7 @@ mod linux {
     /// Bits of XCR0 for the configuration and the data of tiles.
     const TILE_STATE: u64 = 0b11 << 17;
 
-    /// Whether processor and system have tiles with products of BF16 and of bytes.
+    /// Returns whether processor and system have tiles with products of BF16 and of bytes.
     pub(super) fn has_tiles() -> bool {
         if __cpuid(0).eax < 7 {
             return false;
@@ -291,7 +291,7 @@ mod linux {
     }
 
     /// # Safety
-    /// As for [`super::TileBlock::start`].
+    /// The same as for [`super::TileBlock::start`].
     #[inline(always)]
     pub(super) unsafe fn zero() {
         // SAFETY: the caller vouches for tiles.
@@ -299,7 +299,7 @@ mod linux {
     }
 
     /// # Safety
-    /// As for [`super::TileBlock::start`].
+    /// The same as for [`super::TileBlock::start`].
     #[inline(always)]
     pub(super) unsafe fn load(extent: TileExtent, sums: *const u8) {
         // SAFETY: the caller vouches for tiles and sums.
@@ -327,7 +327,7 @@ mod linux {
     }
 
     /// # Safety
-    /// As for [`super::TileBlock::keep`].
+    /// The same as for [`super::TileBlock::keep`].
     #[inline(always)]
     pub(super) unsafe fn store(extent: TileExtent, sums: *mut u8) {
         // SAFETY: the caller vouches for tiles and sums.
@@ -359,7 +359,7 @@ mod linux {
     macro_rules! step {
         ($name:ident, $dot:literal, $next:literal, $stride:literal) => {
             /// # Safety
-            /// As for [`super::TileBlock::step`].
+            /// The same as for [`super::TileBlock::step`].
             #[inline(always)]
             pub(super) unsafe fn $name(
                 extent: TileExtent,

@@ -12,9 +12,9 @@ use super::bf16_x86::Avx512Bf16;
 #[cfg(target_arch = "aarch64")]
 use super::pairs_neon::Bfmmla;
 
-/// An algorithm to be compiled for each set of BF16 instructions; as [`super::IsaKernel`].
+/// Algorithm to be compiled for each set of BF16 instructions; like [`super::IsaKernel`].
 pub trait Bf16Kernel {
-    /// Result of the algorithm.
+    /// The result of the algorithm.
     type Output;
     /// The algorithm, in terms of `D`.
     fn run<D: Bf16Instructions>(self, d: D) -> Self::Output;
@@ -131,7 +131,7 @@ impl Bf16Isa {
         }
     }
 
-    /// Whether the processor multiplies BF16 as they are.
+    /// Returns whether the processor multiplies BF16 as they are.
     #[must_use]
     pub fn has_products(self) -> bool {
         !matches!(self, Self::Widened(_))

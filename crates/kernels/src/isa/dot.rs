@@ -13,15 +13,15 @@ use super::dot_x86::{Avx2Dot, Vnni};
 #[cfg(target_arch = "aarch64")]
 use super::pairs_neon::I8mm;
 
-/// An algorithm to be compiled for each set of integer instructions; as [`super::Kernel`].
+/// Algorithm to be compiled for each set of integer instructions; like [`super::Kernel`].
 pub trait DotKernel {
-    /// Result of the algorithm.
+    /// The result of the algorithm.
     type Output;
     /// The algorithm, in terms of `D`.
     fn run<D: DotInstructions>(self, d: D) -> Self::Output;
 }
 
-/// Form of the left-hand terms of a product for the instructions.
+/// Form of the left-hand terms that the instructions take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftTerms {
     /// Bytes from 0 to 255.

@@ -55,7 +55,7 @@ pub use simd::Simd;
 /// `run` must be `#[inline(always)]`, as must what it calls down to the vector operations:
 /// only then does its code get the target features of [`Isa::run`].
 pub trait IsaKernel {
-    /// Result of the algorithm.
+    /// The result of the algorithm.
     type Output;
     /// The algorithm, in terms of `S`.
     fn run<S: Simd>(self, s: S) -> Self::Output;

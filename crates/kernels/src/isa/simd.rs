@@ -19,7 +19,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     const TILE_ROWS: usize;
     /// Vectors in a row of the matrix-product register tile.
     const TILE_VECTORS: usize;
-    /// Whether [`Simd::fma`] and [`Simd::fnma`] round once.
+    /// True if [`Simd::fma`] and [`Simd::fnma`] round once.
     const FUSED: bool = true;
 
     /// Rows of a register tile of fewer vectors, which has registers for more of them.
@@ -92,7 +92,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     /// `a` where chosen, `b` elsewhere.
     fn select(self, m: Self::M, a: Self::F, b: Self::F) -> Self::F;
-    /// Whether any lane is chosen.
+    /// Returns whether any lane is chosen.
     fn any(self, m: Self::M) -> bool;
     /// `v * 2^n` for whole `n` in -260..=254, with gradual underflow and overflow to infinity.
     fn scale_pow2(self, v: Self::F, n: Self::F) -> Self::F;
@@ -240,7 +240,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     #[inline(always)]
     fn prefetch(self, _p: *const f32) {}
 
-    /// Prefetches like [`Simd::prefetch`] a line that is going to be written.
+    /// Prefetches like [`Simd::prefetch`], for a line that is going to be written.
     #[inline(always)]
     fn prefetch_to_write(self, p: *const f32) {
         self.prefetch(p);

@@ -137,7 +137,7 @@ impl PagedCache {
     /// Writes elements of a vector, from `to` on.
     ///
     /// # Safety
-    /// As [`PagedCache::write`].
+    /// The same as for [`PagedCache::write`].
     #[inline(always)]
     unsafe fn spread<T: Copy>(self, row: &[T], to: DisjointSlice<T>) {
         // SAFETY: the caller vouches for the vector.

@@ -241,8 +241,8 @@ struct PagedAttentionBuffers<'a> {
 /// `[rows, kv_heads, value_size]`, Y `[rows, heads, value_size]`.
 ///
 /// # Panics
-/// When a slice has another length than its shape says, `kv_heads` does not divide `heads`, or
-/// starts, lengths and blocks contradict each other or name blocks that the caches do not have.
+/// Panics when a slice has another length than its shape says, `kv_heads` does not divide `heads`,
+/// or starts, lengths and blocks contradict each other or name blocks that the caches do not have.
 pub fn paged_attention(
     exec: KernelContext<'_>,
     a: &PagedAttentionStep<'_>,

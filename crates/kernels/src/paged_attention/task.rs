@@ -115,7 +115,7 @@ impl IsaKernel for PagedAttentionTask<'_> {
 }
 
 impl PagedAttentionTask<'_> {
-    /// How many queries there are: those of the first head, then those of the next.
+    /// Returns the number of queries: those of the first head, then those of the next.
     #[inline(always)]
     fn queries(&self) -> usize {
         self.tile.rows * self.places.a.group()
@@ -393,10 +393,10 @@ impl PagedAttentionTask<'_> {
     }
 }
 
-/// A step of a product over so many rows.
+/// Multiplies a step over `rows` rows.
 ///
 /// # Safety
-/// As [`block`].
+/// The same as for [`block`].
 #[inline(always)]
 unsafe fn product<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     // SAFETY: as the caller says.

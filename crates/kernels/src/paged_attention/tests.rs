@@ -5,7 +5,7 @@ use super::{PagedAttentionStep, PagedCaches, paged_attention};
 use crate::gemm::test_values as values;
 use crate::{Isa, KernelContext, ThreadPool};
 
-/// Element type of a cache.
+/// Type of the elements of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Fp32,
@@ -218,7 +218,7 @@ impl Case {
         y
     }
 
-    /// Whether the caches hold this step's rows, as near as their type allows.
+    /// Returns whether the caches hold this step's rows, as near as their type allows.
     fn check_written(&self, inputs: &[Vec<f32>; 3], caches: &Caches) {
         let limit = match self.kind {
             Kind::Fp32 => 0.0,

@@ -39,7 +39,7 @@ pub enum GivenTreeNode {
         yes: usize,
         /// The node for no.
         no: usize,
-        /// Whether NaN is answered with yes.
+        /// True if NaN is answered with yes.
         missing_is_yes: bool,
     },
     /// Adds these weights to these targets.
@@ -82,7 +82,7 @@ struct TreeRoot {
     longest: usize,
 }
 
-/// Values of the leaves, by the position of the node among all nodes.
+/// Votes of the leaves, by the position of the node among all nodes.
 #[derive(Debug)]
 enum LeafValues {
     /// Every leaf of a tree has one weight, for the same target.
@@ -186,7 +186,7 @@ impl PreparedTrees {
     /// Prepares trees that vote for `targets` targets.
     ///
     /// # Errors
-    /// When something is no tree, or a leaf votes for a target that does not exist.
+    /// Fails when something is no tree, or a leaf votes for a target that does not exist.
     pub fn new(trees: &[Vec<GivenTreeNode>], targets: usize) -> Result<Self, String> {
         let mut features = 0;
         let mut missing = false;
@@ -261,7 +261,7 @@ impl PreparedTrees {
     /// Shapes: `x` is `[rows, width]`, `scores` and `voted` are `[rows, targets]`.
     ///
     /// # Panics
-    /// When a length is another, or rows have less than [`PreparedTrees::features`] features.
+    /// Panics when a length is another, or rows have less than [`PreparedTrees::features`] features.
     pub fn sum(
         &self,
         exec: KernelContext<'_>,

@@ -3,7 +3,7 @@
 /// A node that is read without branches: a branch asks `from <= x <= to`, and its two children lie
 /// side by side, the one for no first; a leaf answers no to every question and is its own child.
 pub(super) trait BranchlessNode: Copy + Send + Sync + 'static {
-    /// Whether a node with these numbers fits.
+    /// Returns whether a node with these numbers fits.
     fn fits(feature: u32, from: f32, child: usize) -> bool;
 
     /// Makes a node.

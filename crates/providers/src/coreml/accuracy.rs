@@ -1,4 +1,5 @@
-//! Whether a compiled partition gives what the processor gives in FP32: compared once, on inputs made for it.
+//! Check that a compiled partition gives the CPU's FP32 results: compared once, on inputs made for
+//! it.
 
 use std::sync::Arc;
 
@@ -10,14 +11,14 @@ use super::NAME;
 use super::validation_cache::ValidationEntry;
 use crate::cpu::CpuProvider;
 
-/// Comparison of an accuracy probe, and how exact it must be.
+/// Comparison of a partition, and its exactness.
 pub(super) struct AccuracyProbe<'a> {
     /// A partition with known shapes.
     pub(super) graph: &'a Arc<Graph>,
     pub(super) options: &'a SessionOptions,
     /// The largest relative error: the root of the mean square of differences against that of results.
     pub(super) limit: f64,
-    /// Earlier findings.
+    /// The result of an earlier comparison, if there was one.
     pub(super) verdict: &'a ValidationEntry,
 }
 
@@ -25,7 +26,8 @@ impl AccuracyProbe<'_> {
     /// Compares what an executable of the graph gives, where that was not done before.
     ///
     /// # Errors
-    /// When it fails, gives no numbers where FP32 has some, or differs by more than the limit.
+    /// Fails when it fails, gives no numbers where FP32 has some, or differs by more than the
+    /// limit.
     pub(super) fn check(&self, executable: &dyn Executable) -> Result<(), RuntimeError> {
         let found = self.verdict.known().unwrap_or_else(|| {
             let found = self.compare(executable);

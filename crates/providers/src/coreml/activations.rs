@@ -23,7 +23,7 @@ const SPECIFICATION: i32 = 8;
 /// Axes of a value that is an image, `[batch, channels, …]`.
 const IMAGE_AXES: usize = 4;
 
-/// Treatment of INT8 activations, by their names in the graph that a package is made of.
+/// 8-bit quantization of activations, by their names in the graph that a package is made of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Int8Activations {
     /// Scale and zero point of each value.
@@ -32,7 +32,7 @@ pub struct Int8Activations {
     pub exclude: Vec<String>,
 }
 
-/// Computation of a node, as far as it matters here.
+/// Returns the kind of a node's computation, as far as it matters here.
 fn kind(node: &Node) -> Option<ActivationCodec> {
     Some(match node.op_type.as_str() {
         "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => ActivationCodec::Layer,
@@ -138,8 +138,8 @@ impl<'g> ActivationReader<'g> {
     }
 }
 
-/// Whether a node goes by a name: its own, its operator's, that of its first result, or that of a constant that it
-/// reads, which it keeps where it is fused with others.
+/// Returns whether a node goes by a name: its own, its operator's, that of its first result, or that of a constant
+/// that it reads, which it keeps where it is fused with others.
 fn is_meant(graph: &Graph, node: &Node, name: &str) -> bool {
     let named = |id: ValueId| graph.value(id).name == name;
     let mut constants = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
@@ -163,8 +163,8 @@ fn check_excluded(graph: &Graph, exclude: &[String]) -> Result<(), ConvertError>
 /// Finds the scales of the activations of a graph by running it on the calibration samples, in FP32.
 ///
 /// # Errors
-/// When there are no samples or a run fails, no node reads what could be quantised, or a name to exclude
-/// is none of the graph's.
+/// Fails when there are no samples or a run fails, no node reads what could be quantised, or a name to
+/// exclude is none of the graph's.
 pub fn calibrate(
     graph: &Graph,
     options: &ConvertOptions,

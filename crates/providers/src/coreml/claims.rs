@@ -26,7 +26,7 @@ pub(super) struct ClaimOptions<'a> {
     pub(super) insists: bool,
     /// Lengths that open axes are padded up to; none where there are only the usual ones.
     pub(super) buckets: &'a [usize],
-    /// Plans that Core ML has made on this machine.
+    /// The plans that Core ML has made on this machine.
     pub(super) measured: &'a PlannedElsewhere,
 }
 
@@ -37,14 +37,14 @@ impl ClaimOptions<'_> {
     }
 }
 
-/// Verdict on a node.
+/// Decision about a node.
 #[derive(Clone, Debug)]
 enum NodeVerdict {
     /// The engine takes it, in about so many nanoseconds for usual lengths, with so many bytes of weights.
     Taken { work_ns: f64, weight_bytes: f64 },
-    /// It is known before a run, or gives its input another name.
+    /// The node is known before a run, or gives its input another name.
     Free,
-    /// Another unit takes it, for this reason.
+    /// Another device takes it, for this reason.
     Left(String),
 }
 

@@ -1,4 +1,4 @@
-//! Whether the engine takes the operations of a program.
+//! Judgement of whether the engine takes the operations of a program.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use galatea_formats::coreml::mil::{
 use super::plans::{PlannedElsewhere, is_engine};
 use super::rules::{EngineRules, RefusedOperations, RuleCondition, RulePlace};
 
-/// Whether an operation is a constant, which nobody runs.
+/// Returns whether an operation is a constant, which nobody runs.
 pub(super) fn is_constant(operation: &MilOperation) -> bool {
     operation.operator == "const" || operation.operator.starts_with("constexpr_")
 }
 
-/// Facts about a value of a program.
+/// Constant or type of a value of a program.
 #[derive(Clone, Copy)]
 enum ProgramValue<'f> {
     Constant(&'f MilValue),
@@ -55,7 +55,7 @@ pub(super) struct CompatibilityCheck<'f> {
 /// Neighbouring operations of a program that leave the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OffEngineStretch {
-    /// How many there are.
+    /// Their number.
     pub(super) operations: usize,
     /// Why the first of them leaves.
     pub(super) reason: String,
@@ -64,7 +64,7 @@ pub(super) struct OffEngineStretch {
 }
 
 impl<'f> CompatibilityCheck<'f> {
-    /// Checker of the operations of a function.
+    /// Returns a judge of the operations of a function.
     pub(super) fn of(
         rules: &'f EngineRules,
         place: RulePlace,
@@ -88,7 +88,7 @@ impl<'f> CompatibilityCheck<'f> {
         }
     }
 
-    /// Verdict of the rules alone.
+    /// Returns the reason for which the rules alone refuse an operation, if they do.
     pub(super) fn ruled(&self, operation: &MilOperation) -> Option<String> {
         let operator = operation.operator.as_str();
         let mut refusing =
@@ -100,7 +100,8 @@ impl<'f> CompatibilityCheck<'f> {
         (!taken).then(|| format!("nothing says that the engine takes '{operator}'"))
     }
 
-    /// Identity of an operation for a compiler: its operator, and the types and shapes of what it reads and gives.
+    /// Returns a text for the kind of an operation, as a compiler sees it: its operator, and the
+    /// types and shapes of its inputs and outputs.
     pub(super) fn kind(&self, operation: &MilOperation) -> String {
         let shown = |found: &MilTensorType| {
             let lengths: Vec<String> = found
@@ -183,7 +184,8 @@ impl<'f> CompatibilityCheck<'f> {
         })
     }
 
-    /// Whether this holds of a value that the operation gives, or reads and that is no constant.
+    /// Returns whether this holds of a value that the operation gives, or reads and that is no
+    /// constant.
     fn any(&self, operation: &MilOperation, holds: impl Fn(&MilTensorType) -> bool) -> bool {
         self.any_but(&[], operation, holds)
     }
@@ -241,7 +243,7 @@ impl<'f> CompatibilityCheck<'f> {
         }
     }
 
-    /// Whether a parameter is true.
+    /// Returns whether a parameter is true.
     pub(super) fn truth(&self, operation: &MilOperation, name: &str) -> bool {
         let given = operation.inputs.get(name).and_then(|all| all.first());
         match given.and_then(|argument| self.constant(argument)) {

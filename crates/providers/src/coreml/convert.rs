@@ -22,9 +22,9 @@ use super::{ranges, rows};
 /// Options of a package.
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
-    /// Whether floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
+    /// True if floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
     pub half: bool,
-    /// Whether floats of a program of FP16 are FP16 in its inputs and outputs too, from version 7 of the
+    /// True if floats of a program of FP16 are FP16 in its inputs and outputs too, from version 7 of the
     /// format on; they are FP32 otherwise.
     pub half_border: bool,
     /// Version of the format: 6 (macOS 12) to 9 (macOS 15).
@@ -139,7 +139,7 @@ fn tidy_up(graph: &mut Graph) -> Result<(), galatea_graph::GraphError> {
 /// operators for in one node.
 ///
 /// # Errors
-/// When shapes do not fit, or the graph is wrong.
+/// Fails when shapes do not fit, or the graph is wrong.
 pub(crate) fn prepared(
     graph: &Graph,
     options: &ConvertOptions,
@@ -174,16 +174,16 @@ pub(crate) fn prepared(
 /// The number of nodes that a package is made of.
 ///
 /// # Errors
-/// When shapes do not fit, or the graph is wrong.
+/// Fails when shapes do not fit, or the graph is wrong.
 pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, ConvertError> {
     Ok(prepared(graph, options)?.0.nodes.len())
 }
 
-/// The names that nodes of a package's graph go by: their own, and those of their first results and of the constants
-/// that they read.
+/// Returns the names of the nodes of a package's graph: their own, those of their first results and
+/// of the constants that they read.
 ///
 /// # Errors
-/// As [`prepared_nodes`].
+/// Fails like [`prepared_nodes`].
 pub fn node_names(
     graph: &Graph,
     options: &ConvertOptions,
@@ -222,7 +222,7 @@ fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertErr
     }
 }
 
-/// Fact about an input once its shape is chosen.
+/// Returns the fact of an input once its shape is chosen.
 fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<Fact, ConvertError> {
     let value = graph.value(id);
     let refuse = |text: String| Err(ConvertError::Graph(format!("input '{}': {text}", value.name)));
@@ -266,7 +266,7 @@ fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<F
 pub struct NewFunction<'g> {
     /// Its name.
     pub name: &'g str,
-    /// Precision that it computes in.
+    /// The graph of its computation.
     pub graph: &'g Graph,
     /// Inputs and outputs of the graph that are states of the function; these came with version 9 of the
     /// format.
@@ -276,16 +276,16 @@ pub struct NewFunction<'g> {
 /// Writes a graph as a program.
 ///
 /// # Errors
-/// When the graph is wrong, or a node has no form in a program; the error has all of these.
+/// Fails when the graph is wrong, or a node has no form in a program; the error has all of these.
 pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, ConvertError> {
     convert_functions([NewFunction { name: MAIN, graph, states: &[] }], options)
 }
 
-/// Writes graphs as functions of one program, of which the first is run where none is named. Constants
-/// that several have are held once. Several functions came with version 9 of the format.
+/// Writes graphs as functions of one program, whose first function is the default. Constants that
+/// several functions have are stored once. Several functions came with version 9 of the format.
 ///
 /// # Errors
-/// As [`convert`], and states that the graphs do not have.
+/// Fails like [`convert`], and for states that the graphs do not have.
 pub fn convert_functions<'g>(
     functions: impl IntoIterator<Item = NewFunction<'g>>,
     options: &ConvertOptions,
@@ -339,11 +339,12 @@ pub(super) struct OperationSpan {
     pub(super) first: usize,
     /// The node's first result; empty for what is behind the last node.
     pub(super) result: String,
-    /// Whether it is computed in FP32 in any case.
+    /// True if it is computed in FP32 in any case.
     pub(super) wide: bool,
 }
 
-/// Converts like [`convert`], with floats of this type whatever the options say of it, and tells what became of each node.
+/// Converts like [`convert`], with floats of this type whatever the options say, and returns the
+/// spans of the nodes.
 pub(super) fn traced(
     graph: &Graph,
     options: &ConvertOptions,
@@ -432,7 +433,8 @@ fn written(
 }
 
 impl OperationSpan {
-    /// Beginning at this place of the program: a node, or what is behind the last one.
+    /// Returns the span that begins at this place of the program: of a node, or of the part behind
+    /// the last one.
     fn begun(emit: &mut ProgramEmitter<'_>, node: Option<&Node>, graph: &Graph) -> Self {
         let result = node.and_then(|node| node.output(0)).map(|id| graph.value(id).name.clone());
         let first = emit.builder().operations().len();
@@ -440,7 +442,7 @@ impl OperationSpan {
     }
 }
 
-/// Form of a node in a program.
+/// Form that a node would have in a program.
 pub(crate) struct ProbedNode {
     /// Why it has no form there.
     pub(crate) refused: Option<String>,
@@ -448,8 +450,8 @@ pub(crate) struct ProbedNode {
     pub(crate) operations: Range<usize>,
 }
 
-/// Form of each node of a graph in a program, and a function with all their operations. Weights are
-/// not looked at: they are inputs.
+/// Returns the form that each node of a graph would have in a program, and a function with all
+/// their operations. Weights are not read: they are inputs.
 pub(crate) fn probe(
     graph: &Graph,
     facts: &[Option<Fact>],

@@ -1,4 +1,4 @@
-//! Predictions for a program that is written already: which operations the Neural Engine takes, and how long that takes.
+//! Prediction of the operations of a written program that a Neural Engine takes, and of their time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,12 +11,12 @@ use super::neural_engine::NeuralEngine;
 use super::plans::PlannedElsewhere;
 use super::rules::{RulePlace, rules};
 
-/// Prediction for a function.
+/// Prediction about a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostForecast {
     /// Operations that the engine takes; constants do not count.
     pub taken: usize,
-    /// Operations that are left to others, by the reason, each with how many.
+    /// Operations that are left to others: their number by reason.
     pub left: BTreeMap<String, usize>,
     /// Milliseconds of a run on the engine, with one start: of each operation that it takes its arithmetic or
     /// its bytes, whichever takes longer.

@@ -54,7 +54,7 @@ fn scaled_product(graph: &Graph, scale: usize) -> Option<ScaledProduct> {
     })
 }
 
-/// Whether a node is a product and nothing else.
+/// Returns whether a node is a product and nothing else.
 fn is_plain(node: &Node) -> bool {
     match (node.domain.as_str(), node.op_type.as_str()) {
         ("", "MatMul") => true,

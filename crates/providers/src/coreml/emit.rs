@@ -37,7 +37,7 @@ pub(crate) const MAX_AXES: usize = 5;
 /// Constants of the graph in a type of elements.
 type TypedConstants = HashMap<(ValueId, MilElement), MilVar>;
 
-/// Casts that are known to be there already at a place of the program.
+/// Casts and constants that already exist at a place of the program.
 #[derive(Debug)]
 pub(crate) struct KnownCasts(HashMap<(MilVar, MilElement), MilVar>, TypedConstants, TypedConstants);
 
@@ -59,20 +59,20 @@ pub(crate) struct ProgramEmitter<'g> {
     compression: WeightCompression,
     /// Nodes whose floats are FP32 and stay so, by their first results.
     islands: BTreeSet<String>,
-    /// Whether operations are those of FP16, whatever floats are.
+    /// True if operations are those of FP16, whatever floats are.
     as_half: bool,
-    /// Values in the ANE layout; none where nothing is to be.
+    /// The values in the form that the Neural Engine favours; `None` if no value needs it.
     pub(super) favoured: Option<AneLayoutPlan>,
     /// The type that floats are computed in where nothing else is said, and that of this node.
     usual: MilElement,
     float: MilElement,
-    /// Name of the operations of this node.
+    /// The stem of the names of this node's operations.
     stem: String,
     /// Nobody wants the program: large constants are not made.
     probing: bool,
     /// Inputs that are states, written in place.
     pub(super) slots: HashMap<ValueId, StateSlot>,
-    /// Contents of states at this place of the program, where it was read.
+    /// The values of states at this place of the program, for those that were read.
     pub(super) held: HashMap<MilVar, MilVar>,
 }
 
@@ -130,20 +130,20 @@ impl<'g> ProgramEmitter<'g> {
         Self { as_half, ..self }
     }
 
-    /// Whether a node is computed in FP32 and gives FP32.
+    /// Returns whether a node is computed in FP32 and gives FP32.
     pub(crate) fn is_island(&self, node: &Node) -> bool {
         let result = node.output(0).map(|id| self.graph.value(id).name.as_str());
         !self.islands.is_empty() && result.is_some_and(|name| self.islands.contains(name))
     }
 
-    /// Whether a node that is computed in FP32 reads a value.
+    /// Returns whether a node that is computed in FP32 reads a value.
     pub(crate) fn is_read_wide(&self, id: ValueId) -> bool {
         let reads = |node: &&Node| node.inputs.contains(&Some(id));
         let mut readers = self.graph.nodes.iter().filter(reads);
         !self.islands.is_empty() && readers.any(|node| self.is_island(node))
     }
 
-    /// Whether this node has the operations that keep to what FP16 holds.
+    /// Returns whether this node has the operations that keep to what FP16 holds.
     pub(crate) fn keeps_to_half(&self) -> bool {
         self.float == MilElement::Fp16 || self.as_half
     }
@@ -158,7 +158,7 @@ impl<'g> ProgramEmitter<'g> {
         self.graph
     }
 
-    /// Whether nobody wants the program.
+    /// Returns whether nobody wants the program.
     pub(crate) fn is_probing(&self) -> bool {
         self.probing
     }
@@ -246,7 +246,7 @@ impl<'g> ProgramEmitter<'g> {
         self.float = if wide { MilElement::Fp32 } else { self.usual };
     }
 
-    /// Whether all that a node gives is known before a run: its outputs are constants.
+    /// Returns whether all that a node gives is known before a run: its outputs are constants.
     pub(crate) fn is_known(&self, node: &Node) -> bool {
         let known = |id: &ValueId| self.fact(*id).is_ok_and(|fact| fact.value.is_some());
         node.outputs.iter().flatten().all(known)
@@ -270,7 +270,7 @@ impl<'g> ProgramEmitter<'g> {
     /// Ends a node: its outputs are what its row has made, floats in the usual type.
     ///
     /// # Errors
-    /// When a result has another type or shape than the graph's value.
+    /// Fails when a result has another type or shape than the graph's value.
     pub(crate) fn end(&mut self, node: &Node, results: Vec<MilVar>) -> Result<()> {
         if results.len() < node.outputs.len() {
             return refuse(format!("{} results for {} outputs", results.len(), node.outputs.len()));
@@ -336,7 +336,7 @@ impl<'g> ProgramEmitter<'g> {
 
     // --- What is known of the graph ----------------------------------------------------------------
 
-    /// Facts about a value.
+    /// Returns the fact of a value.
     pub(crate) fn fact(&self, id: ValueId) -> Result<&'g Fact> {
         let found = self.facts.get(id.index()).and_then(Option::as_ref);
         found.ok_or_else(|| UnwritableNode("a value of which nothing is known".to_owned()))
@@ -350,7 +350,7 @@ impl<'g> ProgramEmitter<'g> {
     /// The shape of a value.
     ///
     /// # Errors
-    /// When not all lengths are known before a run.
+    /// Fails when not all lengths are known before a run.
     pub(crate) fn shape(&self, id: ValueId) -> Result<Vec<usize>> {
         let fact = self.fact(id)?;
         fact.known_shape()
@@ -525,18 +525,18 @@ impl<'g> ProgramEmitter<'g> {
         }
     }
 
-    /// Whether a node reads a value, or it is an output.
+    /// Returns whether a node reads a value, or it is an output.
     pub(crate) fn is_read(&self, id: ValueId) -> bool {
         let reads = |node: &Node| node.inputs.contains(&Some(id));
         self.graph.outputs.contains(&id) || self.graph.nodes.iter().any(reads)
     }
 
-    /// Whether a value is a constant of the graph.
+    /// Returns whether a value is a constant of the graph.
     pub(crate) fn is_constant(&self, id: ValueId) -> bool {
         self.graph.constant(id).is_some()
     }
 
-    /// Whether a value is a constant to Core ML, of the graph or made of such.
+    /// Returns whether a value is a constant to Core ML, of the graph or made of such.
     pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
         let known = || self.fact(id).is_ok_and(|fact| fact.value.is_some());
         self.is_constant(id) || self.fixed.contains(&id) || known()

@@ -39,7 +39,7 @@ const MASK: f32 = 1e8;
 const LOSS: f64 = 1.0 / 256.0;
 /// The most bytes of values that are watched in one pass over the samples.
 const WATCHED_BYTES: usize = 1 << 29;
-/// Count that stands for a length known in a run only.
+/// Length assumed for one that is known in a run only.
 const LIKELY_LENGTH: usize = 128;
 
 /// How far a value reaches.
@@ -173,7 +173,7 @@ fn span_of(spans: &[OperationSpan], operation: usize) -> Option<usize> {
 /// Finds the nodes that are to be computed in FP32, from runs on the calibration samples.
 ///
 /// # Errors
-/// When the graph has no package, there are no samples, or a run fails.
+/// Fails when the graph has no package, there are no samples, or a run fails.
 pub fn islands(
     graph: &Graph,
     options: &ConvertOptions,
@@ -238,7 +238,7 @@ pub fn islands(
 /// them.
 ///
 /// # Errors
-/// When there is no such node.
+/// Fails when there is no such node.
 pub fn named_islands(
     graph: &Graph,
     options: &ConvertOptions,

@@ -68,7 +68,7 @@ fn bytes(tensor: &Tensor) -> Option<&[u8]> {
 /// A constant of FP32 in FP16; none of other types and of views.
 ///
 /// # Errors
-/// When there is no memory for it.
+/// Fails when there is no memory for it.
 pub(super) fn narrowed(tensor: &Tensor) -> Option<Result<Tensor, TensorError>> {
     let bytes = bytes(tensor)?;
     let mut all = vec![f16::ZERO; tensor.elements()];
@@ -86,7 +86,7 @@ pub(super) fn narrowed(tensor: &Tensor) -> Option<Result<Tensor, TensorError>> {
 /// A matrix of FP32 in FP16 with its axes swapped; none of other types and of views.
 ///
 /// # Errors
-/// When there is no memory for it.
+/// Fails when there is no memory for it.
 pub(super) fn turned(tensor: &Tensor) -> Option<Result<Tensor, TensorError>> {
     let bytes = bytes(tensor)?;
     let &[rows, columns] = tensor.shape() else { return None };

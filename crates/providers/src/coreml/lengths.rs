@@ -14,16 +14,16 @@ pub(crate) enum LengthElement {
     Found(MilVar),
 }
 
-/// Parts that a slice takes: an entry for each axis.
+/// Ranges of a slice: an entry for each axis.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceTake {
     /// First positions, and those behind the last ones.
     pub(crate) begin: Vec<LengthElement>,
     pub(crate) end: Vec<LengthElement>,
     pub(crate) stride: Vec<i32>,
-    /// Whether an axis is taken to its end, whatever `end` says.
+    /// True for each axis that is taken to its end, whatever `end` says.
     pub(crate) to_last: Vec<bool>,
-    /// Whether the result does not have the axis, which is cut to one element.
+    /// True for each axis that is cut to one element and absent from the result.
     pub(crate) single: Vec<bool>,
 }
 
@@ -52,7 +52,7 @@ impl ProgramEmitter<'_> {
     /// The lengths of a value of the graph.
     ///
     /// # Errors
-    /// When their number is not known before a run.
+    /// Fails when their number is not known before a run.
     pub(crate) fn dims(&self, id: ValueId) -> Result<Vec<Dim>> {
         let found = self.fact(id)?.shape.clone();
         found.ok_or_else(|| UnwritableNode("the number of axes is known in a run only".to_owned()))

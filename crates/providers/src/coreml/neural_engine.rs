@@ -4,7 +4,7 @@ use galatea_apple::coreml::{self, CoreMlDevice};
 use galatea_apple::{ChipIdentity, coreml::CoreMlFaultKind};
 use galatea_runtime::chips::{self, ChipFigure, LowBitSupport};
 
-/// Facts about a chip's Neural Engine, its own figures or those of the nearest relative.
+/// Figures of a chip's Neural Engine, its own ones or those of the nearest relative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NeuralEngine {
     /// The chip.
@@ -13,18 +13,18 @@ pub struct NeuralEngine {
     pub generation: Option<u32>,
     /// Cores of all engines.
     pub cores: u64,
-    /// How many engines there are. A program runs on one of them, so that as many instances of a model run
-    /// at the same time.
+    /// Number of engines. A program runs on one of them, so that as many instances of a model run at the
+    /// same time.
     pub engines: u64,
-    /// Figure that Apple states, in 10¹² operations a second.
+    /// Speed that Apple states, 10¹² operations a second.
     pub stated_tops: Option<f64>,
     /// 10¹² operations on halves a second, of all engines.
     pub fp16_tops: f64,
     /// Milliseconds that a start takes.
     pub dispatch_ms: f64,
-    /// Support for 8-bit weights.
+    /// Treatment of weights of 8 bits.
     pub int8: Option<LowBitSupport>,
-    /// Support for 4-bit weights.
+    /// Treatment of weights of 4 bits.
     pub int4: Option<LowBitSupport>,
     /// 10⁹ bytes of memory a second of the whole chip.
     pub memory_gb_per_s: f64,

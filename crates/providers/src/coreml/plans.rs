@@ -1,7 +1,9 @@
-//! Plans of Core ML on this machine for operations that were compiled before: they go before the rules.
+//! Plans that Core ML has made on this machine for operations that were compiled before: they take
+//! precedence over the rules.
 //!
-//! A plan says of each operation which units could run it. Where that is not what the rules say, the operation's kind
-//! is noted in a file for this chip and this build of the system, which the next load reads.
+//! A plan names, for each operation, the devices that could run it. If it contradicts the rules,
+//! the operation's kind is noted in a file for this chip and this build of the system, which the
+//! next load reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +17,14 @@ use super::engine::{TextRecords, facts, records};
 use super::neural_engine::NeuralEngine;
 use super::rules::{RulePlace, rules};
 
-/// Name of files of noted kinds.
+/// Kind of the files with noted kinds of operations.
 const KIND: &str = "plan";
-/// Separator between a kind and its device.
+/// Separator of a kind and its device.
 const ON: &str = " => ";
 /// The most kinds; where there are more, no others are noted.
 const MAX_KINDS: usize = 4096;
 
-/// Whether a unit, as Core ML or a note names it, is the Neural Engine.
+/// Returns whether a unit, as Core ML or a note names it, is the Neural Engine.
 pub(super) fn is_engine(unit: &str) -> bool {
     unit.starts_with("Neural Engine")
 }
@@ -32,7 +34,7 @@ pub(super) fn is_engine(unit: &str) -> bool {
 pub(super) struct PlannedElsewhere(BTreeMap<String, String>);
 
 impl PlannedElsewhere {
-    /// Notes for an engine; nothing where it is not that of this machine.
+    /// Returns the notes for an engine; none if it is not the engine of this machine.
     pub(super) fn of(engine: Option<&NeuralEngine>) -> Self {
         let here = ChipIdentity::detect()
             .is_ok_and(|chip| engine.is_some_and(|one| one.chip == chip.name));
@@ -114,7 +116,7 @@ pub(super) fn note(engine: &NeuralEngine, package: &NewPackage, plan: &[PlacedOp
     }
 }
 
-/// Recorder of the plans of an engine's packages.
+/// Function that notes the plans of an engine's packages.
 pub(super) type PlanRecorder = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
 
 /// That of an engine; none where partitions are made for no engine.

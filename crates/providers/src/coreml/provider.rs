@@ -46,7 +46,7 @@ pub struct CoreMlProvider {
     settings: CoreMlSettings,
     /// The engine that claims are made for.
     engine: Option<NeuralEngine>,
-    /// Runner of partitions.
+    /// The choice of the engine that runs partitions.
     runner: EngineChoice,
     /// Claims whatever it can run, however soon another provider would be done.
     insists: bool,
@@ -151,7 +151,7 @@ impl CoreMlProvider {
         Err(RuntimeError::provider(NAME, text))
     }
 
-    /// Whether results are compared with those of others.
+    /// Returns whether results are compared with those of others.
     fn compares(&self) -> bool {
         self.runner.runs() || self.settings.probe.unwrap_or(self.engine.is_some())
     }
@@ -328,9 +328,9 @@ impl ExecutionProvider for CoreMlProvider {
 /// without axes.
 struct InterpretedProgram {
     inner: Box<dyn Executable>,
-    /// Inputs of the program.
+    /// Facts of the program's inputs.
     inputs: Vec<Option<Fact>>,
-    /// Outputs of the graph.
+    /// Facts of the graph's outputs.
     outputs: Arc<[Option<Fact>]>,
 }
 

@@ -17,7 +17,7 @@ impl ProgramEmitter<'_> {
     /// The length of an axis of a value of the graph.
     ///
     /// # Errors
-    /// When it is known in a run only.
+    /// Fails when it is known in a run only.
     pub(crate) fn known_length(&self, id: ValueId, axis: usize) -> Result<usize> {
         let found = self.dims(id)?.get(axis).and_then(Dim::known);
         found.ok_or_else(|| {

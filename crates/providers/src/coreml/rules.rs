@@ -1,4 +1,5 @@
-//! Rules of what the Neural Engine takes: `data/engine/rules.toml`, which is part of the program.
+//! Rules about the operations that the Neural Engine takes: `data/engine/rules.toml`, which is part
+//! of the program.
 
 use std::sync::OnceLock;
 
@@ -18,7 +19,7 @@ pub(crate) struct EngineRules {
     pub(crate) refuses: Vec<RefusedOperations>,
 }
 
-/// Figures that times are predicted from.
+/// Figures from which times are predicted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EngineCost {
     /// The share of its peak that the engine reaches with whole models.
@@ -53,7 +54,7 @@ pub(crate) struct RefusedOperations {
     pub(crate) reason: String,
 }
 
-/// Conditions of an operation besides its name.
+/// Condition on an operation, besides its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RuleCondition {
     /// A value has elements of one of these types, one that none of some parameters reads.
@@ -110,7 +111,7 @@ impl RulePlace {
         Self { opset, generation: engine.generation }
     }
 
-    /// Whether it is in these bounds; what is not known is in any.
+    /// Returns whether it is in these bounds; what is not known is in any.
     fn within(self, opsets: Option<(u32, u32)>, generations: Option<(u32, u32)>) -> bool {
         let inside = |bounds: Option<(u32, u32)>, found: Option<u32>| {
             bounds.zip(found).is_none_or(|((first, last), at)| (first..=last).contains(&at))
@@ -127,7 +128,7 @@ impl TakenOperations {
 }
 
 impl RefusedOperations {
-    /// Whether it speaks of this operator here, whatever its conditions say.
+    /// Returns whether it speaks of this operator here, whatever its conditions say.
     pub(crate) fn speaks_of(&self, place: RulePlace, operator: &str) -> bool {
         place.within(self.opsets, self.generations)
             && (self.operators.is_empty() || self.operators.iter().any(|one| one == operator))
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// Fault of the file where a line is added.
+    /// Returns the error messages for the file with a line added.
     fn wrong(more: &str) -> String {
         parse(&format!("{FILE}\n{more}\n")).unwrap_err().join("\n")
     }

@@ -1,16 +1,16 @@
-//! Settings of a model for the provider.
+//! Settings of the provider in a model's configuration.
 
 use std::collections::BTreeMap;
 
 use super::weights::WeightCompression;
 
-/// Precision of a partition's floats.
+/// Type in which a partition computes its floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatType {
     /// Halves, the only floats of the Neural Engine.
     #[default]
     Fp16,
-    /// Precision of the model, which Core ML computes on other devices.
+    /// The model's types, which Core ML computes on other devices.
     Fp32,
 }
 

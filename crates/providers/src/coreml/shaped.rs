@@ -1,4 +1,5 @@
-//! A partition whose lengths only a run brings, as programs of fixed shapes: the engine takes no others.
+//! Partition whose lengths are known in a run only, as programs of fixed shapes: the engine takes
+//! no others.
 //!
 //! A program is compiled for each set of shapes that is seen, a bounded number of them. Along axes whose rows
 //! know nothing of each other ([`rows`]) inputs are padded up to a bucket and results cut off again,
@@ -32,16 +33,16 @@ pub(super) struct ShapedPrograms {
     outputs: Vec<Option<Fact>>,
     /// Lengths that are padded.
     padded: BTreeSet<String>,
-    /// Lengths that they are padded up to, in rising order; powers of two where there are none.
+    /// Lengths that they are padded up to, in rising order; powers of two if empty.
     buckets: Vec<usize>,
     compile: ShapeCompiler,
     /// Executable for shapes that do not compile.
     otherwise: Arc<StandbyExecutable>,
-    /// Programs in order of use; those used last come last.
+    /// Programs by shapes; the latest used is the last.
     programs: Mutex<Vec<(InputLengths, ShapedProgram)>>,
 }
 
-/// Whether some length of the inputs is known in a run only.
+/// Returns whether some length of the inputs is known in a run only.
 pub(super) fn is_open(graph: &Graph) -> bool {
     let known = |id| {
         graph.value(id).declared.as_ref().is_some_and(|fact: &Fact| fact.known_shape().is_some())
@@ -53,7 +54,7 @@ impl ShapedPrograms {
     /// The programs of a graph, none of them compiled.
     ///
     /// # Errors
-    /// When shapes do not fit, or an input is no tensor.
+    /// Fails when shapes do not fit, or an input is no tensor.
     pub(super) fn new(
         graph: Arc<Graph>,
         buckets: &[usize],
@@ -126,7 +127,7 @@ impl ShapedPrograms {
     /// other lengths are open too.
     ///
     /// # Errors
-    /// When it does not compile.
+    /// Fails when it does not compile.
     pub(super) fn try_first(&self) -> Result<(), RuntimeError> {
         let first = self.buckets.first().copied().unwrap_or(1);
         let number = |name: &str| self.padded.contains(name).then_some(first);

@@ -18,7 +18,7 @@ const SINCE: u32 = 8;
 pub struct NewState {
     /// Its name.
     pub name: String,
-    /// Input of each part, and the output that is the input of the next run.
+    /// For each part, the input, and the output that is the input of the next run.
     pub parts: Vec<[String; 2]>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct StateSlot {
 /// The states of a function while it is written.
 #[derive(Debug, Default)]
 pub(super) struct FunctionState {
-    /// Descriptions of them in the package.
+    /// The states' entries in the package's description.
     pub(super) features: Vec<ModelFeature>,
-    /// Writes of states when all is computed.
+    /// Slots that are written after everything is computed.
     last: Vec<StateSlot>,
 }
 
@@ -47,7 +47,7 @@ impl FunctionState {
     /// update of some positions is all that becomes of a value, that is written in place.
     ///
     /// # Errors
-    /// When the graph has no such values, or they have no form as a state.
+    /// Fails when the graph has no such values, or they have no form as a state.
     pub(super) fn declare(
         emit: &mut ProgramEmitter<'_>,
         graph: &Graph,
@@ -118,7 +118,7 @@ impl FunctionState {
     /// Writes what was not written in place.
     ///
     /// # Errors
-    /// When a value has no form.
+    /// Fails when a value has no form.
     pub(super) fn finish(self, emit: &mut ProgramEmitter<'_>) -> Result<Vec<ModelFeature>> {
         for slot in self.last {
             let data = emit.value(slot.after)?;
@@ -149,7 +149,8 @@ fn ends(graph: &Graph, input: &str, output: &str) -> Result<(ValueId, ValueId)> 
     }
 }
 
-/// Whether all that a graph does with an input is to write positions into it, which gives an output.
+/// Returns whether all that a graph does with an input is to write positions into it, which gives an
+/// output.
 fn is_updated(graph: &Graph, consumers: &[Vec<usize>], before: ValueId, after: ValueId) -> bool {
     let Some([only]) = consumers.get(before.index()).map(Vec::as_slice) else { return false };
     let Some(node) = graph.nodes.get(*only) else { return false };
@@ -181,7 +182,7 @@ fn feature(name: &str, shape: &[usize]) -> ModelFeature {
 }
 
 impl StateSlot {
-    /// Content of the state.
+    /// Reads the state.
     fn read(&self, emit: &mut ProgramEmitter<'_>) -> Result<MilVar> {
         if let Some(known) = emit.held.get(&self.state) {
             return Ok(known.clone());

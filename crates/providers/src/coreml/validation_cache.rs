@@ -1,4 +1,5 @@
-//! Whether what a partition gives is right, as far as that was found out before: in this program, or on this machine.
+//! Verdicts about whether a partition gives right results, found out before: in this program, or on
+//! this machine.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,15 +10,15 @@ use galatea_graph::Graph;
 
 use super::engine::{TextRecords, facts};
 
-/// Name of files of verdicts.
+/// Kind of the files of verdicts.
 const KIND: &str = "verdict";
-/// Text of one whose partition is right.
+/// Content of a file whose partition is right.
 const RIGHT: &str = "right";
 
-/// Result of a comparison: nothing, or how results differ.
+/// Result of a comparison: an error says how results differ.
 pub(super) type ValidationResult = Result<(), String>;
 
-/// Partitions that were compared in this program.
+/// Returns the comparisons made in this program.
 fn known_here() -> &'static Mutex<HashMap<u128, ValidationResult>> {
     static ALL: OnceLock<Mutex<HashMap<u128, ValidationResult>>> = OnceLock::new();
     ALL.get_or_init(Mutex::default)
@@ -59,7 +60,7 @@ impl ValidationEntry {
         Self { number, records }
     }
 
-    /// Earlier findings.
+    /// Returns the result of an earlier comparison, if there was one.
     pub(super) fn known(&self) -> Option<ValidationResult> {
         let mut all = known_here().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&self.number) {

@@ -38,10 +38,10 @@ fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
 }
 
-/// Planned schedules.
+/// Plans that were made.
 #[derive(Default)]
 struct ScheduleCache {
-    /// The latest used last.
+    /// Plans that are kept; the latest used is the last.
     kept: Vec<PlannedSchedule>,
     made: usize,
     time: Duration,
@@ -57,14 +57,14 @@ pub(super) struct CpuExecutable {
     /// Pools of fewer threads, for steps that are faster with them.
     smaller: Mutex<Vec<Arc<ThreadPool>>>,
     isa: Isa,
-    /// Library that multiplies beside the kernels.
+    /// The libraries that multiply matrices beside the kernels.
     blas: Option<BlasRoute>,
     options: SessionOptions,
     plans: Mutex<ScheduleCache>,
     arenas: Mutex<Vec<Arena>>,
     /// The memory of outputs, by their places, that later runs may write them into.
     spare: Mutex<Vec<(usize, OwnedTensor)>>,
-    /// Sum of the arithmetic of all runs so far.
+    /// The number of operations of all runs so far.
     operations: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Memory of one run.
+/// State of one run.
 struct RunningSchedule<'a> {
     schedule: &'a CpuSchedule,
     held: Vec<Option<Datum>>,

@@ -1,4 +1,4 @@
-//! Weights as BNNS multiplies them: in the model's order, of 16 bits each.
+//! Weights for BNNS: in the model's order, of 16 bits each.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 
 use super::route::ProductSubject;
 
-/// The weights of a product as 16 bits each; made by the first run that wants them.
+/// Weights of a matrix multiplication as 16 bits each; made by the first run that needs them.
 #[derive(Debug, Default)]
 pub(super) struct HalvedWeights(OnceLock<Vec<u16>>);
 

@@ -15,9 +15,9 @@ use super::view::is_view;
 pub struct Bf16Operands {
     /// Positions of inputs.
     pub inputs: &'static [usize],
-    /// Whether output 0 can be.
+    /// True if output 0 can be.
     pub output: bool,
-    /// Whether all of them are or none.
+    /// True if all of them are or none.
     pub together: bool,
 }
 

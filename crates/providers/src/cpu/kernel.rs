@@ -1,4 +1,4 @@
-//! Kernel rows: from a node to a step that runs over slices.
+//! Kernel rows: the way from a node to a step that runs over slices.
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
 use galatea_kernels::{Isa, KernelContext, RealSlice, RealsMut};
@@ -19,7 +19,7 @@ pub struct CpuKernelRow {
     pub domain: &'static str,
     /// The operators it is for.
     pub ops: &'static [&'static str],
-    /// Whether it can run a node, as far as that is known before the shapes of a run are.
+    /// Checks whether it can run a node, as far as that is known before the shapes of a run are.
     pub supports: fn(&CpuNodeView<'_>) -> Result<(), String>,
     /// Prepares a node: packs weights. Called for supported nodes only.
     pub build: fn(&CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String>,
@@ -44,9 +44,9 @@ pub struct CpuNodeView<'a> {
     pub isa: Isa,
     /// Where packed weights come from and go to, if anywhere.
     pub packed: Option<&'a dyn PackedWeights>,
-    /// Precision of matrix multiplications and convolutions.
+    /// The precision of matrix multiplications and convolutions.
     pub precision: Precision,
-    /// Source of what is fast here, if any.
+    /// The measured choices of the fastest candidates, if there are any.
     pub choices: Option<&'a dyn TuningCache>,
     /// A library that may compute products, if there is one.
     pub blas: Option<BlasRoute>,
@@ -78,7 +78,7 @@ impl<'a> CpuNodeView<'a> {
         self.input(index).and_then(|fact| fact.value.as_ref())
     }
 
-    /// Whether the input is present.
+    /// Returns whether the input is present.
     #[must_use]
     pub fn has(&self, index: usize) -> bool {
         self.node.input(index).is_some()
@@ -87,7 +87,7 @@ impl<'a> CpuNodeView<'a> {
     /// The node's operator as the type `T`.
     ///
     /// # Errors
-    /// When it is another one.
+    /// Fails when it is another one.
     pub fn operator<T: Operator>(&self) -> Result<&'a T, String> {
         self.node.operator::<T>().ok_or_else(|| {
             format!("{} is not {}", self.node.operator_name(), std::any::type_name::<T>())
@@ -123,17 +123,17 @@ impl<'a> CpuNodeView<'a> {
     /// A constant FP32 input as its elements.
     ///
     /// # Errors
-    /// When it is no constant, or of another type.
+    /// Fails when it is no constant, or of another type.
     pub fn constant_floats(&self, index: usize) -> Result<Vec<f32>, String> {
         let tensor = self.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
         tensor.to_vec::<f32>().map_err(|error| error.to_string())
     }
 }
 
-/// Whom a kernel can ask when the shapes of a run are known.
+/// Sources of choices that a kernel can ask when the shapes of a run are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelChoices<'a> {
-    /// Source of what is fast here, if any.
+    /// The measured choices of the fastest candidates, if there are any.
     pub chooser: Option<&'a dyn TuningCache>,
     /// Threads that a step is going to have; 0 where that is not known.
     pub threads: usize,
@@ -164,7 +164,7 @@ impl CpuShapes {
     /// The shape of an input.
     ///
     /// # Errors
-    /// When it is absent.
+    /// Fails when it is absent.
     pub fn input(&self, index: usize) -> Result<&[usize], String> {
         match self.inputs.get(index) {
             Some(Some((_, shape))) => Ok(shape),
@@ -175,7 +175,7 @@ impl CpuShapes {
     /// The type of an input.
     ///
     /// # Errors
-    /// When it is absent.
+    /// Fails when it is absent.
     pub fn dtype(&self, index: usize) -> Result<DataType, String> {
         match self.inputs.get(index) {
             Some(Some((dtype, _))) => Ok(*dtype),
@@ -186,7 +186,7 @@ impl CpuShapes {
     /// The data type of an output.
     ///
     /// # Errors
-    /// When nobody wants it.
+    /// Fails when nobody wants it.
     pub fn output_dtype(&self, index: usize) -> Result<DataType, String> {
         match self.outputs.get(index) {
             Some(Some((dtype, _))) => Ok(*dtype),
@@ -197,7 +197,7 @@ impl CpuShapes {
     /// The shape of an output.
     ///
     /// # Errors
-    /// When nobody wants it.
+    /// Fails when nobody wants it.
     pub fn output(&self, index: usize) -> Result<&[usize], String> {
         match self.outputs.get(index) {
             Some(Some((_, shape))) => Ok(shape),
@@ -217,13 +217,13 @@ pub trait CpuKernel: Send + Sync {
     /// Prepares a step for the shapes of a run: everything that depends on shapes only.
     ///
     /// # Errors
-    /// When the kernel cannot take these shapes; the node then runs by reference.
+    /// Fails when the kernel cannot take these shapes; the node then runs by reference.
     fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String>;
 
     /// Binds like [`CpuKernel::bind`], where the kernel can ask how it is fastest for these shapes.
     ///
     /// # Errors
-    /// As [`CpuKernel::bind`].
+    /// Fails like [`CpuKernel::bind`].
     fn bind_chosen(&self, shapes: &CpuShapes, _: KernelChoices<'_>) -> Result<CpuStep, String> {
         self.bind(shapes)
     }
@@ -250,7 +250,7 @@ pub struct WeightBytes {
 }
 
 impl WeightBytes {
-    /// Bytes in one place.
+    /// Returns the sizes for bytes that all lie in one place.
     #[must_use]
     pub fn new(bytes: usize, is_mapped: bool) -> Self {
         if is_mapped { Self { own: 0, mapped: bytes } } else { Self { own: bytes, mapped: 0 } }
@@ -263,7 +263,7 @@ impl std::iter::Sum for WeightBytes {
     }
 }
 
-/// Function that a step runs.
+/// Function that runs a step.
 pub type StepFunction = Box<dyn Fn(&mut StepCall<'_>) -> Result<(), OpError> + Send + Sync>;
 
 /// A kernel bound to shapes.
@@ -331,7 +331,7 @@ impl<'a> StepCall<'a> {
     /// The elements of an input.
     ///
     /// # Errors
-    /// When it is absent or of another type.
+    /// Fails when it is absent or of another type.
     pub fn input<T: Element>(&self, index: usize) -> Result<&'a [T], OpError> {
         match self.inputs.get(index) {
             Some(Some(tensor)) => Ok(tensor.as_slice::<T>()?),
@@ -342,7 +342,7 @@ impl<'a> StepCall<'a> {
     /// The elements of an optional input.
     ///
     /// # Errors
-    /// When it is of another type.
+    /// Fails when it is of another type.
     pub fn optional<T: Element>(&self, index: usize) -> Result<Option<&'a [T]>, OpError> {
         match self.inputs.get(index) {
             Some(Some(tensor)) => Ok(Some(tensor.as_slice::<T>()?)),
@@ -353,7 +353,7 @@ impl<'a> StepCall<'a> {
     /// The elements of an input of FP32 or BF16.
     ///
     /// # Errors
-    /// When it is absent or of another type.
+    /// Fails when it is absent or of another type.
     pub fn reals(&self, index: usize) -> Result<RealSlice<'a>, OpError> {
         match self.inputs.get(index) {
             Some(Some(tensor)) if tensor.dtype() == DataType::Bf16 => {
@@ -366,13 +366,13 @@ impl<'a> StepCall<'a> {
     /// The bytes of an input.
     ///
     /// # Errors
-    /// When it is absent or a string tensor.
+    /// Fails when it is absent or a string tensor.
     pub fn input_bytes(&self, index: usize) -> Result<&'a [u8], OpError> {
         let bytes = self.inputs.get(index).and_then(|input| input.as_ref()?.bytes());
         bytes.ok_or_else(|| OpError::new(format!("input {index} is missing")))
     }
 
-    /// Whether an input was left out because the output lies over it.
+    /// Returns whether an input was left out because the output lies over it.
     #[must_use]
     pub fn is_in_place(&self, input: usize) -> bool {
         matches!(self.inputs.get(input), Some(None))
@@ -382,7 +382,7 @@ impl<'a> StepCall<'a> {
     /// output is taken out of it.
     ///
     /// # Errors
-    /// When nobody wants it, it was taken before, or it is of another type.
+    /// Fails when nobody wants it, it was taken before, or it is of another type.
     pub fn output<T: Element>(&mut self, index: usize) -> Result<StepOutput<'a, T>, OpError> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
@@ -390,10 +390,10 @@ impl<'a> StepCall<'a> {
         Ok(StepOutput { tensor, element: std::marker::PhantomData })
     }
 
-    /// The elements of an output of FP32 or BF16, as [`StepCall::output`].
+    /// Takes the elements of an output of FP32 or BF16, like [`StepCall::output`].
     ///
     /// # Errors
-    /// As there.
+    /// Fails like [`StepCall::output`].
     pub fn output_reals(&mut self, index: usize) -> Result<RealsOutput<'a>, OpError> {
         match self.outputs.get(index) {
             Some(Some(tensor)) if tensor.dtype() == DataType::Bf16 => {
@@ -406,7 +406,7 @@ impl<'a> StepCall<'a> {
     /// The bytes of an output, to be written, whatever its type is.
     ///
     /// # Errors
-    /// When nobody wants it, it was taken before, or its bytes are not free.
+    /// Fails when nobody wants it, it was taken before, or its bytes are not free.
     pub fn output_bytes(&mut self, index: usize) -> Result<StepOutput<'a, u8>, OpError> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let tensor = taken.filter(|tensor| tensor.dtype() != DataType::Bool);
@@ -417,7 +417,7 @@ impl<'a> StepCall<'a> {
     /// The step's own memory of `elements`, as it asked for; none for 0.
     ///
     /// # Errors
-    /// When it was taken before.
+    /// Fails when it was taken before.
     pub fn scratch_if(&mut self, elements: usize) -> Result<StepScratch<'a>, OpError> {
         if elements == 0 {
             return Ok(StepScratch(None));
@@ -430,9 +430,9 @@ impl<'a> StepCall<'a> {
 /// An output of FP32 or BF16 that a step writes.
 #[derive(Debug)]
 pub enum RealsOutput<'a> {
-    /// Elements of FP32.
+    /// Output of FP32.
     Fp32(StepOutput<'a, f32>),
-    /// Elements of BF16.
+    /// Output of BF16.
     Bf16(StepOutput<'a, bf16>),
 }
 

@@ -50,16 +50,16 @@ use crate::reference;
 /// The provider's name.
 pub const NAME: &str = "cpu";
 
-/// Name of what runs operators with subgraphs, in profiles and reports: the kernels inside.
+/// Kernel name of operators with subgraphs in profiles and reports; the kernels inside do the work.
 const BODIES: &str = "bodies";
 
 /// The CPU provider.
 #[derive(Debug)]
 pub struct CpuProvider {
     isa: Isa,
-    /// Library that multiplies beside the kernels.
+    /// The libraries that multiply matrices beside the kernels.
     blas: Option<BlasRoute>,
-    /// Figures that times of nodes are predicted from.
+    /// The speeds from which times of nodes are predicted.
     cost: UnitCost,
 }
 
@@ -157,7 +157,7 @@ pub fn rows() -> impl Iterator<Item = &'static CpuKernelRow> {
 /// The first row that takes the node, or why none does.
 ///
 /// # Errors
-/// What the rows for this operator said, or that there is none.
+/// Returns the reasons of the rows for this operator, or says that there is none.
 pub fn find_row(view: &CpuNodeView<'_>) -> Result<&'static CpuKernelRow, String> {
     let Node { domain, op_type, .. } = view.node;
     let mut reasons = Vec::new();

@@ -26,7 +26,7 @@ pub(super) struct ConstantMatrix {
     pub(super) n: usize,
     /// How it lies in the constant, whose rows follow each other.
     pub(super) trans: Transposition,
-    /// Factor of every element.
+    /// The factor of every element.
     pub(super) factor: f32,
 }
 
@@ -34,7 +34,7 @@ impl ConstantMatrix {
     /// The packed matrix.
     ///
     /// # Errors
-    /// When the input is no FP32 constant, or too short.
+    /// Fails when the input is no FP32 constant, or too short.
     pub(super) fn packed(&self, view: &CpuNodeView<'_>) -> Result<PackedB, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let form = format!(
@@ -62,7 +62,7 @@ impl ConstantMatrix {
     /// The matrix rounded to BF16 and packed.
     ///
     /// # Errors
-    /// As for [`ConstantMatrix::packed`].
+    /// Fails like [`ConstantMatrix::packed`].
     pub(super) fn packed_bf16(&self, view: &CpuNodeView<'_>) -> Result<PackedBf16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let factor = factor.to_bits();
@@ -84,7 +84,7 @@ impl ConstantMatrix {
     /// The matrix rounded to FP16 and packed.
     ///
     /// # Errors
-    /// As for [`ConstantMatrix::packed`].
+    /// Fails like [`ConstantMatrix::packed`].
     pub(super) fn packed_fp16(&self, view: &CpuNodeView<'_>) -> Result<PackedFp16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
         let isa = view.isa;
@@ -124,7 +124,7 @@ impl ConstantMatrix {
 /// an input on.
 ///
 /// # Errors
-/// As for [`ConstantMatrix::packed`].
+/// Fails like [`ConstantMatrix::packed`].
 pub(super) fn gates(
     view: &CpuNodeView<'_>,
     input: usize,
@@ -153,7 +153,7 @@ pub(super) fn gates(
 /// Packed weights of a convolution. Window step, distance and padding do not matter to the layout.
 ///
 /// # Errors
-/// When the input is no FP32 constant, or of another size.
+/// Fails when the input is no FP32 constant, or of another size.
 pub(super) fn convolution(
     view: &CpuNodeView<'_>,
     input: usize,
@@ -187,10 +187,10 @@ pub(super) fn convolution(
     Ok(packed)
 }
 
-/// Weights of a convolution rounded to BF16 and packed, as [`convolution`].
+/// Rounds the weights of a convolution to BF16 and packs them, like [`convolution`].
 ///
 /// # Errors
-/// As there.
+/// Fails like [`convolution`].
 pub(super) fn convolution_bf16(
     view: &CpuNodeView<'_>,
     input: usize,
@@ -221,7 +221,7 @@ pub(super) fn convolution_bf16(
 /// layout.
 ///
 /// # Errors
-/// When the input is no FP32 constant, or of another size.
+/// Fails when the input is no FP32 constant, or of another size.
 pub(super) fn transposed(
     view: &CpuNodeView<'_>,
     input: usize,

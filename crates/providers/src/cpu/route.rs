@@ -1,4 +1,5 @@
-//! Where a product is computed: by the kernels, or by a BLAS that reaches the chip's matrix unit.
+//! Placement of a matrix multiplication: the kernels, or a BLAS that reaches the chip's matrix
+//! unit.
 
 use galatea_apple::accelerate::BlasLibrary;
 use galatea_apple::bnns::BnnsLibrary;
@@ -6,7 +7,7 @@ use galatea_kernels::gemm::GemmBlocking;
 
 use crate::capabilities::HostCapabilities;
 
-/// Figures that the cost of a product is estimated from.
+/// Figures from which the cost of a matrix multiplication is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProductCosts {
     /// Gflop/s of the kernels on one thread.
@@ -20,22 +21,22 @@ pub struct ProductCosts {
 /// Libraries beside the kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct BlasRoute {
-    /// Library that computes in single precision, if any.
+    /// The library for single precision, if there is one.
     pub blas: Option<BlasLibrary>,
-    /// Estimated cost of that; where nothing is known, the kernels are the default and
-    /// measurements may say otherwise.
+    /// The figures for estimates. Without them the kernels are the default, and measurements may
+    /// say otherwise.
     pub costs: Option<ProductCosts>,
-    /// Library that computes where weights are FP16 or BF16, if any.
+    /// The library for weights of FP16 or BF16, if there is one.
     pub bnns: Option<BnnsLibrary>,
 }
 
-/// Nanoseconds to hand a product over.
+/// Nanoseconds of a call of the library.
 const CALL_NS: f64 = 2_000.0;
 /// Share of a core's peak that kernels reach.
 const KERNEL_SHARE: f64 = 0.85;
 
 impl ProductCosts {
-    /// Estimates of a machine; `None` without a matrix unit.
+    /// Returns the estimates for a machine; `None` without a matrix unit.
     fn of(found: &HostCapabilities) -> Option<Self> {
         found.matrix_unit?;
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
@@ -47,9 +48,9 @@ impl ProductCosts {
         })
     }
 
-    /// Whether the BLAS is estimated to be faster than the kernels on so many threads: a product of
-    /// few rows waits for memory, which the kernels draw from no slower, and what comes after the
-    /// sums is another pass over them.
+    /// Returns whether the BLAS is estimated to be faster than the kernels on so many threads: a
+    /// product of few rows waits for memory, which the kernels draw from no slower, and what comes
+    /// after the sums is another pass over them.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     fn prefers_blas(&self, of: ProductSubject, [m, k, n]: [usize; 3], threads: usize) -> bool {
         let operations = 2.0 * m as f64 * k as f64 * n as f64;
@@ -63,7 +64,7 @@ impl ProductCosts {
     }
 }
 
-/// Operands of a product.
+/// Types of the operands of a matrix multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProductSubject {
     /// Floats of single precision.
@@ -72,7 +73,7 @@ pub(super) enum ProductSubject {
     Fp16,
     /// BF16, which the kernels multiply as they are or widen.
     Bf16 {
-        /// Whether they multiply them as they are.
+        /// True if they multiply them as they are.
         whole: bool,
     },
 }

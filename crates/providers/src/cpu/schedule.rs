@@ -41,7 +41,7 @@ pub(super) enum StepTarget {
     Held { slot: usize, dtype: DataType, shape: Vec<usize> },
 }
 
-/// Kernel that computes a step.
+/// Computation of a step.
 #[derive(Debug)]
 pub(super) enum StepAction {
     /// A kernel over slices.
@@ -67,7 +67,7 @@ pub(super) struct PlannedStep {
     pub(super) release: Vec<usize>,
     /// The threads for this step where they are not those of the session.
     pub(super) pool: Option<Arc<ThreadPool>>,
-    /// Least work that it has to do.
+    /// The least work that it does.
     pub(super) work: ArithmeticWork,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct CpuSchedule {
     /// The outputs: held, or constant, or absent where nobody asks for them.
     pub(super) outputs: Vec<StepSource>,
     pub(super) arena_bytes: usize,
-    /// Size that no arena for these steps can go below.
+    /// The least bytes of an arena for these steps.
     pub(super) live_bytes: usize,
     /// Multiplications and additions of products and convolutions.
     pub(super) operations: u64,
@@ -122,7 +122,7 @@ struct DraftStep {
 /// Plans a run of the graph with inputs of these shapes.
 ///
 /// # Errors
-/// When an operator refuses the shapes.
+/// Fails when an operator refuses the shapes.
 pub(super) fn schedule(
     graph: &Graph,
     kernels: &[Option<Box<dyn CpuKernel>>],
@@ -163,10 +163,10 @@ pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<CpuShapes> {
     })
 }
 
-/// Facts about every value of a graph in a run with inputs of these shapes.
+/// Infers the facts of all values of a graph, for a run with inputs of these shapes.
 ///
 /// # Errors
-/// When an operator refuses them.
+/// Returns an error if an operator refuses them.
 pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
     let fixed = |(&id, input): (&ValueId, &Datum)| {
         input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
@@ -208,7 +208,7 @@ impl<'a> ScheduleBuilder<'a> {
         builder
     }
 
-    /// Whether a reference evaluation touches a value that lies as BF16 but is FP32.
+    /// Returns whether a reference evaluation touches a value that lies as BF16 but is FP32.
     fn references_see_halves(&self, drafts: &[DraftStep]) -> bool {
         let is_half = |id: &ValueId| {
             let fact = self.facts[id.index()].as_ref();
@@ -252,8 +252,8 @@ impl<'a> ScheduleBuilder<'a> {
         drafts
     }
 
-    /// Whether both shapes are known and have the same number of elements. A constant's elements
-    /// are not shared: they have no place of their own.
+    /// Returns whether both shapes are known and have the same number of elements. A constant's
+    /// elements are not shared: they have no place of their own.
     fn same_size(&self, from: ValueId, to: ValueId) -> bool {
         let shape = |id: ValueId| {
             let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;

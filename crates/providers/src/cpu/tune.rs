@@ -83,7 +83,7 @@ pub(super) struct CpuTunablePart<'a> {
     pub(super) blas: Option<BlasRoute>,
     pub(super) threads: usize,
     pub(super) precision: Precision,
-    /// Known records.
+    /// The choices that are already known.
     pub(super) choices: Option<&'a dyn TuningCache>,
 }
 
@@ -167,7 +167,7 @@ impl CpuTunablePart<'_> {
     }
 }
 
-/// Whether inputs can be made up: floats and bytes can, positions in tables cannot.
+/// Returns whether inputs can be made up: floats and bytes can, positions in tables cannot.
 fn measurable(shapes: &CpuShapes) -> bool {
     let made = |dtype: DataType| matches!(dtype, DataType::Fp32 | DataType::Uint8 | DataType::Int8);
     let inputs = shapes.inputs.iter().zip(&shapes.constants);

@@ -7,7 +7,7 @@ use galatea_graph::ops::shape::{Dropout, DropoutMode};
 /// its size does not change either, so [`is_view`] looks at the operator.
 pub const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"];
 
-/// Whether the node's first output may share the elements of its first input.
+/// Returns whether the node's first output may share the elements of its first input.
 pub(super) fn is_view(node: &Node) -> bool {
     let training = node.operator::<Dropout>().is_some_and(|d| d.training != DropoutMode::Never);
     let mask = node.outputs.iter().skip(1).any(Option::is_some);

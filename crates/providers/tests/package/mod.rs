@@ -34,7 +34,7 @@ fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::Broken(error.to_string())
 }
 
-/// What a package of the graph gives, in the types of the graph's outputs.
+/// Computes the outputs of a package of the graph, in the types of the graph's outputs.
 pub fn through(
     graph: &Graph,
     options: &ConvertOptions,
@@ -116,7 +116,7 @@ pub struct Case {
     pub name: String,
 }
 
-/// What FP16 loses of a number near 1, through a few operations.
+/// Loss of FP16 on a number near 1, through a few operations.
 pub const HALF: f64 = 4e-3;
 
 impl Case {
@@ -159,21 +159,21 @@ impl Case {
         self
     }
 
-    /// So does the package for any shapes.
+    /// Checks the package for any shapes like [`Case::fixed`].
     pub fn flexible(self) -> Self {
         self.compare(&self.options(false, false), 1e-5);
         self.compare(&self.options(true, false), HALF);
         self
     }
 
-    /// As [`Case::fixed`], in FP32 alone: where results jump between inputs that FP16 does not tell
-    /// apart.
+    /// Checks like [`Case::fixed`], in FP32 alone: for results that jump between inputs that FP16
+    /// does not tell apart.
     pub fn fixed32(self) -> Self {
         self.compare(&self.options(false, true), 1e-5);
         self
     }
 
-    /// As [`Case::flexible`], in FP32 alone.
+    /// Checks like [`Case::flexible`], in FP32 alone.
     pub fn flexible32(self) -> Self {
         self.compare(&self.options(false, false), 1e-5);
         self

@@ -12,7 +12,7 @@ use galatea_tensor::{DataType, Tensor, compare};
 
 use crate::support::Maker;
 
-/// What a package gives.
+/// Computes the outputs of a package.
 pub fn through_package(
     graph: &Graph,
     inputs: &[(String, Tensor)],

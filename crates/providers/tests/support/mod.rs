@@ -33,7 +33,7 @@ pub fn ints(shape: &[usize], values: &[i64]) -> Tensor {
 pub struct Maker {
     pub graph: Graph,
     pub inputs: Vec<(String, Tensor)>,
-    /// What `cpu` computes products in.
+    /// The precision in which `cpu` computes matrix multiplications.
     pub precision: Precision,
     /// How far the graph is rewritten.
     pub level: OptimiseLevel,
@@ -165,7 +165,7 @@ pub fn check_node(
     check_outputs(op, attributes, inputs, constants, 1, kernel)
 }
 
-/// As [`check_node`], with several outputs.
+/// Checks like [`check_node`], with several outputs.
 pub fn check_outputs(
     op: &str,
     attributes: &[(&str, AttributeValue)],

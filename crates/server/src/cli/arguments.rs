@@ -37,7 +37,6 @@ impl CommandOption {
         let arg = arg.value_name(self.value).action(action).allow_hyphen_values(true);
         match self.value {
             "N" => arg.value_parser(|text: &str| number::<u64>(text)),
-            "N[,N…]" => arg.value_parser(|text: &str| numbers(text).map(|_| text.to_owned())),
             "S" | "W" => arg.value_parser(|text: &str| number::<f64>(text)),
             _ => arg,
         }

@@ -214,7 +214,7 @@ fn look_up(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 /// Tables of vectors, each for a block of the positions.
 struct PaletteTables {
     element: MilElement,
-    /// How many tables there are along each axis of the positions.
+    /// Number of tables along each axis of the positions.
     groups: Vec<usize>,
     entries: usize,
     /// Length of a vector, and the axis that it lies along.

@@ -75,7 +75,8 @@ fn cond(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     low.give(op, &results)
 }
 
-/// Fact of a loop's value in every iteration: its type as the block states it.
+/// Returns the fact that holds for a loop's value in every iteration: its type, as the block states
+/// it.
 fn carried(low: &ProgramLowering, name: &str, stated: &MilType, first: ValueId) -> Result<Fact> {
     let found = low.fact(first)?;
     if !agrees(stated, found) {
@@ -156,7 +157,7 @@ fn while_loop(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()
     low.give(op, &results)
 }
 
-/// Types that the condition's block states for some values.
+/// Lowers the block of the condition for some values, and returns the condition's value.
 fn continues(
     low: &mut ProgramLowering,
     op: &LoweredOperation<'_>,

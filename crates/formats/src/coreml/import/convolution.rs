@@ -21,14 +21,14 @@ pub(super) struct SpatialWindows {
     pub(super) padding: ConvPadding,
 }
 
-/// Content around the input.
+/// Padding of the input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConvPadding {
     /// Padding that gives `ceil(input / stride)` results, the odd one behind.
     Same,
     /// The same with the odd one in front.
     SameLower,
-    /// Lengths in front of each axis, then those behind each.
+    /// Lengths in front of each axis, then lengths behind each.
     Amounts(Vec<i64>),
 }
 

@@ -76,7 +76,7 @@ fn make_list(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()>
     low.give(op, &[result])
 }
 
-/// How many items there are: one element of INT64.
+/// Returns the number of items: one element of INT64.
 fn length(low: &mut ProgramLowering, list: ValueId) -> Result<ValueId> {
     let named = attributes([("start", 0_i64.into()), ("end", 1_i64.into())]);
     low.node("Shape", &named, &[list])

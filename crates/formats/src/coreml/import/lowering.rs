@@ -64,7 +64,7 @@ impl LoweringFrame {
 #[derive(Debug)]
 pub(in crate::coreml) struct ProgramLowering {
     frames: Vec<LoweringFrame>,
-    /// Contents of states at this place of the program, by name.
+    /// The values of states at this place of the program, by name.
     states: HashMap<String, ValueId>,
     /// The operation that is being lowered, by its first output: nodes are named so.
     current: String,
@@ -108,7 +108,7 @@ impl ProgramLowering {
 
     // --- Names ---------------------------------------------------------------------------------
 
-    /// Returns the meaning of a name, in this graph or one around it.
+    /// Looks up a name, in this graph or one around it.
     pub(super) fn lookup(&mut self, name: &str) -> Option<BoundName> {
         self.lookup_at(self.frames.len() - 1, name)
     }
@@ -127,7 +127,7 @@ impl ProgramLowering {
     /// Makes a name stand for something.
     ///
     /// # Errors
-    /// When it does already in this graph.
+    /// Fails when it does already in this graph.
     pub(super) fn define(&mut self, name: &str, bound: BoundName) -> Result<()> {
         match self.frame_mut().bound.insert(name.to_owned(), bound) {
             None => Ok(()),
@@ -167,7 +167,7 @@ impl ProgramLowering {
 
     // --- States --------------------------------------------------------------------------------
 
-    /// Returns the present content of a state.
+    /// Returns the current value of a state.
     pub(super) fn state(&self, name: &str) -> Option<ValueId> {
         self.states.get(name).copied()
     }
@@ -177,14 +177,14 @@ impl ProgramLowering {
         self.states.insert(name.to_owned(), value);
     }
 
-    /// Whether nodes are added to the graph of a block inside of the function.
+    /// Returns whether nodes are added to the graph of a block inside of the function.
     pub(super) fn is_nested(&self) -> bool {
         self.frames.len() > 1
     }
 
     // --- Lists ---------------------------------------------------------------------------------
 
-    /// Whether a list becomes longer where something is written behind its end.
+    /// Returns whether a list becomes longer where something is written behind its end.
     pub(super) fn grows(&self, list: ValueId) -> bool {
         self.frame().growing.contains(&list)
     }
@@ -198,7 +198,7 @@ impl ProgramLowering {
 
     // --- Facts ---------------------------------------------------------------------------------
 
-    /// Returns the facts about a value.
+    /// Returns the fact of a value.
     pub(super) fn fact(&self, id: ValueId) -> Result<&Fact> {
         self.frame().facts.get(id.index()).and_then(Option::as_ref).ok_or_else(|| {
             let name = &self.graph().value(id).name;
@@ -214,7 +214,7 @@ impl ProgramLowering {
     /// The number of a value's axes.
     ///
     /// # Errors
-    /// When it is not known before a run.
+    /// Fails when it is not known before a run.
     pub(super) fn rank(&self, id: ValueId) -> Result<usize> {
         Ok(self.dims(id)?.len())
     }
@@ -222,7 +222,7 @@ impl ProgramLowering {
     /// The lengths of a value's axes.
     ///
     /// # Errors
-    /// When their number is not known before a run.
+    /// Fails when their number is not known before a run.
     pub(super) fn dims(&self, id: ValueId) -> Result<Vec<Dim>> {
         self.fact(id)?.shape.clone().ok_or_else(|| {
             CoreMlError::unsupported("an input whose number of axes is not known before a run")
@@ -237,7 +237,7 @@ impl ProgramLowering {
     /// The length of an axis.
     ///
     /// # Errors
-    /// When it is not known before a run.
+    /// Fails when it is not known before a run.
     pub(super) fn known_len(&self, id: ValueId, axis: usize) -> Result<usize> {
         self.dims(id)?.get(axis).and_then(Dim::known).ok_or_else(|| {
             CoreMlError::unsupported(format!("axis {axis} whose length is not known before a run"))
@@ -277,7 +277,7 @@ impl ProgramLowering {
     /// A new initializer of rank 0 that holds a number in a type of elements.
     ///
     /// # Errors
-    /// When the type has no numbers.
+    /// Fails when the type has no numbers.
     pub(super) fn number(&mut self, value: f64, dtype: DataType) -> Result<ValueId> {
         let wide = Tensor::scalar(value);
         let cast = galatea_graph::converted(&wide, dtype)?;
@@ -498,7 +498,7 @@ impl ProgramLowering {
     /// A new input of the graph, of this name.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub(super) fn named_input(&mut self, name: &str, fact: Fact) -> Result<ValueId> {
         if self.graph().find_value(name).is_some() {
             return Err(CoreMlError::invalid(format!("the input '{name}' is there twice")));
@@ -521,7 +521,7 @@ impl ProgramLowering {
     /// Makes a value an output of the graph, under this name.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub(super) fn named_output(&mut self, name: &str, id: ValueId) -> Result<()> {
         match self.graph().find_value(name) {
             // An input that is given back keeps its name.
@@ -555,7 +555,7 @@ impl ProgramLowering {
     /// Gives an operation's outputs their values, which must be what the program says of them.
     ///
     /// # Errors
-    /// When their number, types or shapes differ.
+    /// Fails when their number, types or shapes differ.
     pub(super) fn give(&mut self, op: &LoweredOperation<'_>, results: &[ValueId]) -> Result<()> {
         let stated = op.outputs();
         if stated.len() != results.len() {
@@ -593,7 +593,7 @@ fn named_lengths(mut fact: Fact, name: &str) -> Fact {
     fact
 }
 
-/// Returns the fact that a program states about a value.
+/// Returns the type that a program states for a value.
 fn type_of(found: &Fact) -> Result<MilType> {
     let element = MilElement::of(found.dtype).filter(|_| found.is_tensor());
     let element = element.ok_or_else(|| {
@@ -605,7 +605,8 @@ fn type_of(found: &Fact) -> Result<MilType> {
     Ok(MilType::Tensor(MilTensorType { element, shape }))
 }
 
-/// Whether a value may be what a program says of it: lengths that either does not know agree.
+/// Returns whether a value may be what a program says of it: lengths that either does not know
+/// agree.
 pub(super) fn agrees(stated: &MilType, found: &Fact) -> bool {
     let (element, shape) = match stated {
         MilType::Tensor(MilTensorType { element, shape }) => (element, shape.clone()),
@@ -635,8 +636,8 @@ pub(super) fn agrees(stated: &MilType, found: &Fact) -> bool {
     found.is_tensor() && element.stored_as() == found.dtype && shapes
 }
 
-/// How many elements a shape has, where a constant of it is made that the program does not hold: a
-/// program of a hundred bytes can ask for any.
+/// Returns the number of elements that a shape has, where a constant of it is made that the program
+/// does not hold: a program of a hundred bytes can ask for any.
 ///
 /// # Errors
 /// When there are more than [`MAX_MADE`].

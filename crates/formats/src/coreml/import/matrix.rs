@@ -106,7 +106,8 @@ struct AxisOrders {
 }
 
 impl AxisOrders {
-    /// Finds the axes of an equation that is a matrix multiplication, such as `nchw,nwhu->nchu`; none of others.
+    /// Returns the orders of an equation that is a matrix multiplication, such as
+    /// `nchw,nwhu->nchu`; `None` for others.
     fn of(equation: &str) -> Option<Self> {
         let plain: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
         let (inputs, output) = plain.split_once("->")?;

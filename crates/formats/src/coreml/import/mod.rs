@@ -115,7 +115,8 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 /// the states as a run leaves them, whose names end in `@after`.
 ///
 /// # Errors
-/// When the function uses an operator, a type or a form that is not known, or says what is not so.
+/// Fails when the function uses an operator, a type or a form that is not known, or says what is
+/// not so.
 pub(super) fn function(name: &str, function: &MilFunction) -> Result<(Graph, Vec<String>)> {
     let opset = opset(&function.opset)?;
     let mut lowering = ProgramLowering::new(name);
@@ -156,7 +157,7 @@ impl ProgramLowering {
     /// Adds an input of the function.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub(super) fn declare(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let id = self.named_input(name, fact(found))?;
         self.define(name, BoundName::Value(id))
@@ -165,7 +166,7 @@ impl ProgramLowering {
     /// Adds an input of a block that is being written.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub(super) fn declare_inner(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let id = self.input(fact(found));
         self.define(name, BoundName::Value(id))
@@ -174,7 +175,7 @@ impl ProgramLowering {
     /// Adds a state of the function.
     ///
     /// # Errors
-    /// When the name is taken, or the shape is not known.
+    /// Fails when the name is taken, or the shape is not known.
     pub(super) fn declare_state(&mut self, name: &str, found: &MilTensorType) -> Result<()> {
         let known = |shape: &Vec<Option<usize>>| shape.iter().all(Option::is_some);
         if !found.shape.as_ref().is_some_and(known) {
@@ -189,7 +190,7 @@ impl ProgramLowering {
     /// Reads an operation of a program that is being written, and gives the types of its outputs.
     ///
     /// # Errors
-    /// When the operator is not known, or refuses its inputs.
+    /// Fails when the operator is not known, or refuses its inputs.
     pub(super) fn add(&mut self, operation: &MilOperation, opset: u32) -> Result<Vec<MilType>> {
         self.given = Some(Vec::new());
         one(self, operation, opset).map_err(|error| error.at(operation.place()))?;
@@ -200,7 +201,7 @@ impl ProgramLowering {
     }
 }
 
-/// Returns the fact that a type states.
+/// Returns the fact that a type states about a value.
 fn fact(found: &MilTensorType) -> Fact {
     let dim = |len: &Option<usize>| len.map_or(Dim::Unknown, Dim::Known);
     let shape = found.shape.as_ref().map(|shape| shape.iter().map(dim).collect());

@@ -82,7 +82,8 @@ impl<'p> LoweredOperation<'p> {
     /// Ends reading.
     ///
     /// # Errors
-    /// When an input or attribute was never read: the program says something that would be ignored.
+    /// Fails when an input or attribute was never read: the program says something that would be
+    /// ignored.
     pub(super) fn finish(&self) -> Result<()> {
         let read = self.read.borrow();
         let all = self.operation.inputs.keys().chain(self.operation.attributes.keys());
@@ -130,7 +131,7 @@ impl ProgramLowering {
     /// The value that an input is bound to.
     ///
     /// # Errors
-    /// When there is no such input.
+    /// Fails when there is no such input.
     pub(super) fn required(
         &mut self,
         op: &LoweredOperation<'_>,
@@ -142,7 +143,7 @@ impl ProgramLowering {
     /// The values that an input is bound to, which takes any number.
     ///
     /// # Errors
-    /// When there is no such input.
+    /// Fails when there is no such input.
     pub(super) fn several(
         &mut self,
         op: &LoweredOperation<'_>,
@@ -157,7 +158,7 @@ impl ProgramLowering {
     /// graph computes from constants counts as one.
     ///
     /// # Errors
-    /// When the input depends on the run's.
+    /// Fails when the input depends on the run's.
     pub(super) fn constant_of(
         &mut self,
         op: &LoweredOperation<'_>,

@@ -40,7 +40,7 @@ struct LoweredRecurrence {
     direction: StepOrder,
     /// Where the parts for each gate are found, in ONNX's order.
     gates: &'static [usize],
-    /// Whether every step is given, or the last alone.
+    /// True if every step is an output, false for the last alone.
     every: bool,
 }
 
@@ -394,7 +394,7 @@ impl ClippedCell {
         low.node_of((ONNX_DOMAIN, "Scan"), &named, &inputs, 3)
     }
 
-    /// Facts about the states and about one step's gates.
+    /// Returns the facts of the states and of one step's gates.
     fn facts(
         &self,
         low: &ProgramLowering,

@@ -19,11 +19,11 @@ struct ImageSampling {
     padding: ImagePadding,
     /// Value around the image with [`ImagePadding::Constant`].
     value: f64,
-    /// Whether -1 and 1 are the centres of the outermost elements, or their outer edges.
+    /// True if -1 and 1 are the centres of the outermost elements, false for their outer edges.
     aligned: bool,
 }
 
-/// Content around an image.
+/// Values around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ImagePadding {
     Constant,

@@ -26,7 +26,7 @@ pub(super) enum PointGrid {
     Default,
     /// The first and last points are the same.
     StrictAlignCorners,
-    /// The same, but a single point lies in the middle.
+    /// The first and last points are the same, but a single point lies in the middle.
     AlignCorners,
     /// Points lie in the middles of equal parts of the way from the first to the last element.
     OffsetCorners,

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[LoweringRow] = &[
     LoweringRow::new("scatter_nd", scatter_nd),
 ];
 
-/// Places and values of updates, and how they are written.
+/// Places and values of the elements to write, and the way to combine them.
 struct ScatterUpdates {
     data: ValueId,
     /// Places, of INT64; those below zero count from the end.
@@ -23,7 +23,7 @@ struct ScatterUpdates {
     updates: ValueId,
     /// The mode as ONNX calls it.
     reduction: &'static str,
-    /// Product of the updates, which divides the data in the end.
+    /// True if the data are divided by the product of the updates.
     divides: bool,
 }
 

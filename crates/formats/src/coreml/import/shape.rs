@@ -65,8 +65,8 @@ fn reshape(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-/// Whether integers may be 0 as far as is known before a run. A length that the value took from an axis
-/// is none: nobody reshapes what is empty by its own lengths.
+/// Returns whether integers may be 0 as far as is known before a run. A length that the value took from
+/// an axis is none: nobody reshapes what is empty by its own lengths.
 fn may_have_zero(fact: &Fact) -> bool {
     match (fact.integers(), &fact.elements) {
         (Some(all), _) => all.contains(&0),

@@ -196,7 +196,8 @@ fn places(
     low.plain("Slice", &[all, start, end, first, step])
 }
 
-/// How many axes there are up to the last one that a slice cuts, as far as is known before a run.
+/// Returns the number of axes up to the last one that a slice cuts, as far as is known before a
+/// run.
 fn cut_axes(low: &ProgramLowering, bounds: &SliceBoundValues, x: ValueId) -> usize {
     let Ok(dims) = low.dims(x) else { return 0 };
     let numbers = |id| low.fact(id).ok().and_then(Fact::lengths);

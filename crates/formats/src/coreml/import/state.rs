@@ -30,7 +30,7 @@ fn read_state(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()
     low.give(op, &[value])
 }
 
-/// Value that is read of the state from here on, and left for the next run.
+/// Sets the value that is read of the state from here on, and left for the next run.
 fn write_state(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let name = state(low, op)?;
     if low.is_nested() {

@@ -27,7 +27,7 @@ impl MilVar {
     }
 }
 
-/// Binding of an input of an operation.
+/// Value to which an input of an operation is bound.
 #[derive(Clone, Debug)]
 pub enum MilArg {
     /// A value.
@@ -68,11 +68,11 @@ pub struct MilBuilder {
     taken: HashSet<String>,
     /// Constants that stand for parameters, by what they are: each is written once.
     literals: HashMap<String, MilVar>,
-    /// Blocks around the one that is being written, outermost first.
+    /// The interrupted blocks around the block that is being written, outermost first.
     around: Vec<InterruptedBlock>,
 }
 
-/// Block that is interrupted by the one that is being written.
+/// Block that is interrupted by a block inside it.
 #[derive(Debug)]
 struct InterruptedBlock {
     block: MilBlock,
@@ -131,7 +131,7 @@ impl MilBuilder {
     /// function.
     ///
     /// # Errors
-    /// As [`MilBuilder::op`].
+    /// Fails like [`MilBuilder::op`].
     pub fn output_as(
         &mut self,
         reserved: &str,
@@ -159,7 +159,7 @@ impl MilBuilder {
     /// Adds an input; `None` is a length that is known in a run only.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub fn input(
         &mut self,
         stem: &str,
@@ -175,7 +175,7 @@ impl MilBuilder {
     /// Adds a state, of which `read_state` and `write_state` take the value.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// Fails when the name is taken.
     pub fn state(&mut self, stem: &str, element: MilElement, shape: &[usize]) -> Result<MilVar> {
         let name = self.fresh_name(stem);
         let shape = shape.iter().map(|&len| Some(len)).collect();
@@ -191,7 +191,7 @@ impl MilBuilder {
         var
     }
 
-    /// Operations of the block that is being written so far.
+    /// Returns the operations that the current block has so far.
     #[must_use]
     pub fn operations(&self) -> &[MilOperation] {
         &self.function.block.operations
@@ -206,7 +206,7 @@ impl MilBuilder {
     /// The elements of a value.
     ///
     /// # Errors
-    /// When it is no tensor.
+    /// Fails when it is no tensor.
     pub fn element(&self, var: &MilVar) -> Result<MilElement> {
         let found = self.type_of(var).map(|found| found.element);
         found.ok_or_else(|| CoreMlError::invalid(format!("'{}' is no tensor", var.name)))
@@ -215,7 +215,7 @@ impl MilBuilder {
     /// The shape of a value.
     ///
     /// # Errors
-    /// When not all of it is known.
+    /// Fails when not all of it is known.
     pub fn shape(&self, var: &MilVar) -> Result<Vec<usize>> {
         let known = |found: &MilTensorType| found.shape.as_ref()?.iter().copied().collect();
         let found: Option<Vec<usize>> = self.type_of(var).and_then(known);
@@ -225,7 +225,7 @@ impl MilBuilder {
     /// Adds a constant.
     ///
     /// # Errors
-    /// When its type has no form in a program.
+    /// Fails when its type has no form in a program.
     pub fn constant(&mut self, stem: &str, element: MilElement, tensor: Tensor) -> Result<MilVar> {
         self.value(stem, Arc::new(MilValue::Tensor(element, tensor)))
     }
@@ -233,7 +233,7 @@ impl MilBuilder {
     /// Adds a constant of any kind.
     ///
     /// # Errors
-    /// As [`MilBuilder::constant`].
+    /// Fails like [`MilBuilder::constant`].
     pub fn value(&mut self, stem: &str, value: Arc<MilValue>) -> Result<MilVar> {
         let attributes = BTreeMap::from([("val".to_owned(), value)]);
         let operation =
@@ -245,7 +245,7 @@ impl MilBuilder {
     /// Adds an operation with one output.
     ///
     /// # Errors
-    /// When the operator is not known, or refuses its inputs.
+    /// Fails when the operator is not known, or refuses its inputs.
     pub fn op(
         &mut self,
         operator: &str,
@@ -259,7 +259,7 @@ impl MilBuilder {
     /// Adds an operation with so many outputs.
     ///
     /// # Errors
-    /// As [`MilBuilder::op`].
+    /// Fails like [`MilBuilder::op`].
     pub fn op_of(
         &mut self,
         operator: &str,
@@ -348,7 +348,7 @@ impl MilBuilder {
     /// belongs to it, until [`MilBuilder::end_block`].
     ///
     /// # Errors
-    /// When an input's name is taken.
+    /// Fails when an input's name is taken.
     pub fn begin_block(&mut self, inputs: &[(&str, MilTensorType)]) -> Result<Vec<MilVar>> {
         let block = std::mem::take(&mut self.function.block);
         self.around.push(InterruptedBlock { block, literals: self.literals.clone() });
@@ -379,7 +379,7 @@ impl MilBuilder {
     /// Adds an operation with blocks.
     ///
     /// # Errors
-    /// As [`MilBuilder::op`].
+    /// Fails like [`MilBuilder::op`].
     pub fn op_with_blocks(
         &mut self,
         (operator, stem): (&str, &str),
@@ -405,7 +405,7 @@ impl MilBuilder {
     /// it here.
     ///
     /// # Errors
-    /// When a name is taken.
+    /// Fails when a name is taken.
     pub fn compressed(
         &mut self,
         operation: MilOperation,

@@ -26,7 +26,7 @@ const MAX_RANK: usize = 16;
 /// Decodes a program. Its constants share the files of weights.
 ///
 /// # Errors
-/// When the program is of another version, or anything in it lacks what the form asks for.
+/// Fails when the program is of another version, or anything in it lacks what the form asks for.
 pub(crate) fn program(
     proto: &proto::MilProgramProto,
     weights: &mut WeightFiles,

@@ -27,7 +27,7 @@ const WEIGHTS: &str = "@model_path/weights/weight.bin";
 /// Encodes a program.
 ///
 /// # Errors
-/// When a constant cannot be written.
+/// Fails when a constant cannot be written.
 pub(crate) fn program(
     program: &MilProgram,
     sink: &mut ConstantSink<'_>,
@@ -221,7 +221,7 @@ fn type_of(value: &MilValue) -> MilType {
     }
 }
 
-/// Whether a constant is large, and of a type that files of weights have.
+/// Returns whether a constant is large, and of a type that files of weights have.
 fn goes_to_file(element: MilElement, tensor: &Tensor) -> bool {
     let known = crate::coreml::weights::TYPES.iter().any(|(_, known)| *known == element);
     known && tensor.elements() >= SMALL
@@ -276,7 +276,7 @@ fn elements(element: MilElement, tensor: &Tensor) -> Result<MilElementsProto> {
 /// Elements as they lie in files.
 ///
 /// # Errors
-/// When they have no memory.
+/// Fails when they have no memory.
 pub(crate) fn raw(element: MilElement, tensor: &Tensor) -> Result<Vec<u8>> {
     let whole = tensor.contiguous()?;
     let bytes = whole.as_bytes()?;

@@ -28,7 +28,7 @@ pub struct MilProgram {
 /// A function.
 #[derive(Clone, Debug)]
 pub struct MilFunction {
-    /// Inputs, states included.
+    /// Its inputs, states included.
     pub inputs: Vec<(String, MilType)>,
     /// The set of operators that it is written in, such as `CoreML7`.
     pub opset: String,
@@ -52,7 +52,7 @@ pub struct MilBlock {
 pub struct MilOperation {
     /// The operator, such as `conv`.
     pub operator: String,
-    /// Bindings of its inputs: several arguments where an operator takes any number.
+    /// The arguments of its inputs: several where an operator takes any number.
     pub inputs: BTreeMap<String, Vec<MilArgument>>,
     /// Names and types of what it gives.
     pub outputs: Vec<(String, MilType)>,
@@ -62,7 +62,7 @@ pub struct MilOperation {
     pub attributes: BTreeMap<String, Arc<MilValue>>,
 }
 
-/// Binding of an input.
+/// Value to which an input is bound.
 #[derive(Clone, Debug)]
 pub enum MilArgument {
     /// A value of the program.
@@ -72,7 +72,7 @@ pub enum MilArgument {
 }
 
 impl MilOperation {
-    /// Name of the operation in messages: `'y' (conv)`.
+    /// Returns the operation's name in messages: `'y' (conv)`.
     #[must_use]
     pub fn place(&self) -> String {
         let name = self.outputs.first().map_or("", |(name, _)| name.as_str());

@@ -1,4 +1,4 @@
-//! Whether constants hold the same bytes.
+//! Comparison of the bytes of constants.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -23,8 +23,8 @@ pub fn fingerprint(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether two constants have the same bytes in the same order, whatever their shapes and types are. Those
-/// without bytes that lie together are the same as none.
+/// Returns whether two constants have the same bytes in the same order, whatever their shapes and types
+/// are. Those without bytes that lie together are the same as none.
 #[must_use]
 pub fn same_bytes(one: &Tensor, other: &Tensor) -> bool {
     match (one.unaligned_bytes(), other.unaligned_bytes()) {

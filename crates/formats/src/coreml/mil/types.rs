@@ -89,7 +89,7 @@ pub enum MilValue {
 }
 
 impl MilValue {
-    /// Name of it, in messages.
+    /// Returns a description of the value, for messages.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {

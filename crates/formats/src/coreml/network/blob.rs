@@ -23,7 +23,7 @@ impl NetworkLowering {
     /// A blob with all axes that the network sees.
     ///
     /// # Errors
-    /// When its rank is not known.
+    /// Fails when its rank is not known.
     pub(super) fn exact(&mut self, blob: ScopeBlob) -> Result<ValueId, CoreMlError> {
         if blob.hidden { self.unsqueeze(blob.id, &[0]) } else { Ok(blob.id) }
     }
@@ -31,7 +31,7 @@ impl NetworkLowering {
     /// How many axes the network sees.
     ///
     /// # Errors
-    /// When the rank is not known.
+    /// Fails when the rank is not known.
     pub(super) fn seen_rank(&mut self, blob: ScopeBlob) -> Result<usize, CoreMlError> {
         Ok(self.rank(blob.id)? + usize::from(blob.hidden))
     }
@@ -39,7 +39,7 @@ impl NetworkLowering {
     /// Blobs in one form, and whether that hides an axis.
     ///
     /// # Errors
-    /// When a rank is not known.
+    /// Fails when a rank is not known.
     pub(super) fn alike(
         &mut self,
         blobs: &[ScopeBlob],
@@ -55,7 +55,7 @@ impl NetworkLowering {
     /// Aligns like [`NetworkLowering::alike`], for operators that broadcast: a blob of fewer axes fits a hidden one.
     ///
     /// # Errors
-    /// When a rank is not known.
+    /// Fails when a rank is not known.
     pub(super) fn broadcast(
         &mut self,
         blobs: &[ScopeBlob],
@@ -74,7 +74,7 @@ impl NetworkLowering {
     /// added.
     ///
     /// # Errors
-    /// When the blob has less than `rank - 1` axes.
+    /// Fails when the blob has less than `rank - 1` axes.
     pub(super) fn batched(
         &mut self,
         blob: ScopeBlob,
@@ -111,7 +111,7 @@ impl NetworkLowering {
     /// A blob of what an operator made of a batch.
     ///
     /// # Errors
-    /// When the rank is not known.
+    /// Fails when the rank is not known.
     pub(super) fn unbatched(
         &mut self,
         id: ValueId,
@@ -135,7 +135,7 @@ impl NetworkLowering {
     /// A blob as images `[batch, channels, height, width]`.
     ///
     /// # Errors
-    /// When it has less than 3 axes.
+    /// Fails when it has less than 3 axes.
     pub(super) fn image(&mut self, blob: ScopeBlob) -> Result<(ValueId, BatchForm), CoreMlError> {
         self.batched(blob, 4)
     }

@@ -1,4 +1,4 @@
-//! Border of a network: features to blobs and back.
+//! Inputs and outputs of a network: features to blobs and back.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::coreml::proto::network::{
 /// Declares the inputs of a network.
 ///
 /// # Errors
-/// When one is neither array nor image, or has a shape that the network's mapping does not have; the
-/// error names the feature.
+/// Fails when one is neither array nor image, or has a shape that the network's mapping does not
+/// have; the error names the feature.
 pub(super) fn inputs(
     cx: &mut NetworkLowering,
     features: &[ModelFeature],
@@ -187,7 +187,8 @@ fn scaled(
 /// Gives the outputs of a network; the labels of a classifier.
 ///
 /// # Errors
-/// When nothing writes one, or it has not the shape that is declared; the error names the feature.
+/// Fails when nothing writes one, or it has not the shape that is declared; the error names the
+/// feature.
 pub(super) fn outputs(
     cx: &mut NetworkLowering,
     features: &[ModelFeature],
@@ -274,7 +275,7 @@ fn shaped(
     }
 }
 
-/// Answer of a classifier.
+/// Outputs of a classifier.
 struct ClassifierAnswer {
     label: ValueId,
     probabilities: ValueId,
@@ -284,7 +285,7 @@ struct ClassifierAnswer {
 /// The labels as texts, and as a vector of what they are.
 ///
 /// # Errors
-/// When there are none.
+/// Fails when there are none.
 pub(super) fn label_table(
     found: Option<&ClassLabels>,
 ) -> Result<(Vec<String>, Tensor), CoreMlError> {

@@ -28,10 +28,10 @@ const MAX_DEPTH: usize = 16;
 const MAX_LOOPS: usize = 4;
 /// How often a body is lowered until the shapes of what it carries agree: lengths, then ranks.
 const MAX_ATTEMPTS: usize = 4;
-/// Bound: a condition that is not further from 0 does not hold.
+/// Distance from 0 up to which a condition does not hold.
 const HOLDS: f32 = 1e-6;
 
-/// Whether the layers behind a layer run.
+/// Effect of a layer on whether the layers behind it run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayerJump {
     /// Always.
@@ -68,7 +68,7 @@ fn inside(layer: &NetworkLayerProto) -> Result<Vec<NetworkProto>, CoreMlError> {
     Ok(networks.into_iter().flatten().collect())
 }
 
-/// Whether a layer jumps out of the loop around it, or to its next iteration.
+/// Returns whether a layer jumps out of the loop around it, or to its next iteration.
 pub(super) fn jump(layer: &NetworkLayerProto, depth: usize) -> Result<LayerJump, CoreMlError> {
     check_depth(depth)?;
     match layer.kind {
@@ -312,8 +312,8 @@ fn repeat(
     Ok(())
 }
 
-/// Value of a blob before a loop that makes it: zeros of its shape, which nobody sees unless the loop
-/// runs not once.
+/// Makes the value of a blob before the loop that makes it: zeros of its shape, which are read only
+/// if the loop never runs.
 fn zeros(cx: &mut NetworkLowering, name: &str, fact: &Fact) -> Result<ValueId, CoreMlError> {
     let unknown = || {
         let text = format!("blob '{name}' is read behind the loop that makes it, with {fact}");
@@ -369,7 +369,7 @@ fn carried(
     Ok(all)
 }
 
-/// Fact of a value that is one or the other.
+/// Returns the fact of a value that is one or the other.
 fn relaxed(before: &Fact, after: &Fact) -> Fact {
     let shape = match (&before.shape, &after.shape) {
         (Some(a), Some(b)) if a.len() == b.len() => {

@@ -53,7 +53,7 @@ pub(super) fn same_padding(found: SamePadding) -> Result<NodeAttributes, CoreMlE
     Ok(vec![("auto_pad", text(side))])
 }
 
-/// Parts of a convolution of images or volumes.
+/// Parameters of a convolution of images or volumes.
 struct NetworkWindow {
     kernel: Vec<usize>,
     strides: Vec<usize>,

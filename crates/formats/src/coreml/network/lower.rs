@@ -33,7 +33,7 @@ pub(super) type LayerOutputs = Result<Vec<ScopeBlob>, CoreMlError>;
 pub(super) struct ScopeBlob {
     /// The value.
     pub(super) id: ValueId,
-    /// Whether the network sees another axis of length 1 in front.
+    /// True if the network sees another axis of length 1 in front.
     pub(super) hidden: bool,
 }
 
@@ -49,9 +49,9 @@ impl ScopeBlob {
 pub(super) struct LayerCall {
     /// The bytes of its message.
     pub(super) message: Bytes,
-    /// Inputs.
+    /// The blobs that it reads.
     pub(super) inputs: Vec<ScopeBlob>,
-    /// How many blobs it writes.
+    /// Number of blobs that it writes.
     pub(super) outputs: usize,
 }
 
@@ -59,7 +59,7 @@ impl LayerCall {
     /// The layer's message.
     ///
     /// # Errors
-    /// When it cannot be decoded.
+    /// Fails when it cannot be decoded.
     pub(super) fn read<M: Message + Default>(&self) -> Result<M, CoreMlError> {
         decode(self.message.clone())
     }
@@ -67,7 +67,7 @@ impl LayerCall {
     /// The input at a position.
     ///
     /// # Errors
-    /// When there are fewer.
+    /// Fails when there are fewer.
     pub(super) fn input(&self, at: usize) -> Result<ScopeBlob, CoreMlError> {
         let missing = || CoreMlError::invalid(format!("input {at} is missing"));
         self.inputs.get(at).copied().ok_or_else(missing)
@@ -84,7 +84,7 @@ struct NamedBlob {
 /// The network itself, or a network inside a layer.
 #[derive(Debug, Default)]
 pub(super) struct NetworkScope {
-    /// Body that it becomes; the inputs are its own, then the captured values.
+    /// The graph that it becomes; the inputs are its own, then the captured values.
     pub(super) graph: Graph,
     /// Blobs that have another value than around the network.
     pub(super) written: BTreeSet<String>,
@@ -111,7 +111,7 @@ pub(super) struct NetworkLowering {
 }
 
 impl NetworkScope {
-    /// Whether a blob with this name exists.
+    /// Returns whether a blob with this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }
@@ -160,7 +160,7 @@ impl NetworkLowering {
     /// Ends the innermost network.
     ///
     /// # Errors
-    /// When its nodes depend on each other in circles.
+    /// Fails when its nodes depend on each other in circles.
     pub(super) fn close(&mut self) -> Result<NetworkScope, CoreMlError> {
         let mut scope = self.scopes.pop().unwrap_or_default();
         scope.graph.sort()?;
@@ -180,7 +180,7 @@ impl NetworkLowering {
     /// Makes a value an output of the graph, with a name that `new` was told of.
     ///
     /// # Errors
-    /// When an input or another output has that name.
+    /// Fails when an input or another output has that name.
     pub(super) fn give(&mut self, id: ValueId, name: &str) -> Result<(), CoreMlError> {
         let out = self.reserved(name);
         let fact = self.fact(id)?;
@@ -266,7 +266,7 @@ impl NetworkLowering {
         Some(ScopeBlob { id, ..blob })
     }
 
-    /// Whether a blob with this name exists.
+    /// Returns whether a blob with this name exists.
     pub(super) fn exists(&mut self, name: &str) -> bool {
         self.scope().has(name)
     }
@@ -300,10 +300,10 @@ impl NetworkLowering {
         self.constant(Tensor::vector(values.to_vec()))
     }
 
-    /// Returns the facts about a value.
+    /// Returns the fact of a value.
     ///
     /// # Errors
-    /// When nothing is.
+    /// Returns an error if there is none.
     pub(super) fn fact(&mut self, id: ValueId) -> Result<Fact, CoreMlError> {
         let found = self.scope().facts.get(id.index()).cloned().flatten();
         found.ok_or_else(|| CoreMlError::invalid("nothing is known about a value"))
@@ -317,7 +317,7 @@ impl NetworkLowering {
     /// The number of axes of a value.
     ///
     /// # Errors
-    /// When it is not known.
+    /// Fails when it is not known.
     pub(super) fn rank(&mut self, id: ValueId) -> Result<usize, CoreMlError> {
         let unknown = || CoreMlError::unsupported("the rank of an input is not known");
         self.fact(id)?.rank().ok_or_else(unknown)
@@ -326,7 +326,7 @@ impl NetworkLowering {
     /// The lengths of a value, where they are known.
     ///
     /// # Errors
-    /// When the rank is not known.
+    /// Fails when the rank is not known.
     pub(super) fn dims(&mut self, id: ValueId) -> Result<Vec<Option<usize>>, CoreMlError> {
         self.rank(id)?;
         let shape = self.fact(id)?.shape.unwrap_or_default();
@@ -336,7 +336,7 @@ impl NetworkLowering {
     /// The length of an axis, from the end where negative, if it is known.
     ///
     /// # Errors
-    /// When there is no such axis.
+    /// Fails when there is no such axis.
     pub(super) fn dim(&mut self, id: ValueId, axis: i64) -> Result<Option<usize>, CoreMlError> {
         let dims = self.dims(id)?;
         let axis = axis_of(axis, dims.len())?;
@@ -346,7 +346,7 @@ impl NetworkLowering {
     /// Adds a node with one result.
     ///
     /// # Errors
-    /// When the operator refuses its attributes or inputs.
+    /// Fails when the operator refuses its attributes or inputs.
     pub(super) fn node(
         &mut self,
         operator: &str,
@@ -360,7 +360,7 @@ impl NetworkLowering {
     /// Adds a node of classical machine learning with one result.
     ///
     /// # Errors
-    /// As for [`NetworkLowering::node`].
+    /// Fails like [`NetworkLowering::node`].
     pub(super) fn ml_node(
         &mut self,
         operator: &str,
@@ -375,7 +375,7 @@ impl NetworkLowering {
     /// Adds a node with several results.
     ///
     /// # Errors
-    /// When the operator refuses its attributes or inputs.
+    /// Fails when the operator refuses its attributes or inputs.
     pub(super) fn nodes(
         &mut self,
         operator: &str,
@@ -414,7 +414,7 @@ impl NetworkLowering {
     /// values in the place of its outputs.
     ///
     /// # Errors
-    /// When an operator refuses what it is given.
+    /// Fails when an operator refuses what it is given.
     pub(super) fn splice(
         &mut self,
         graph: &Graph,
@@ -447,7 +447,8 @@ impl NetworkLowering {
         graph.outputs.iter().map(|&id| self.spliced(graph, &mut places, id)).collect()
     }
 
-    /// Returns the value of another graph here; its constants are copied.
+    /// Returns the value here that corresponds to a value of another graph; its constants are
+    /// copied.
     fn spliced(
         &mut self,
         graph: &Graph,
@@ -466,7 +467,7 @@ impl NetworkLowering {
     /// The finished graph.
     ///
     /// # Errors
-    /// When its nodes depend on each other in circles.
+    /// Fails when its nodes depend on each other in circles.
     pub(super) fn finish(mut self) -> Result<Graph, CoreMlError> {
         let mut graph = self.close()?.graph;
         graph.remove_unused();
@@ -491,7 +492,7 @@ fn set(facts: &mut Vec<Option<Fact>>, id: ValueId, fact: Fact) {
 /// An axis, which may count from the end.
 ///
 /// # Errors
-/// When there is none such.
+/// Fails when there is none such.
 pub(super) fn axis_of(axis: i64, rank: usize) -> Result<usize, CoreMlError> {
     let wide = int(rank);
     let at = if axis < 0 { axis + wide } else { axis };
@@ -514,7 +515,7 @@ pub(super) fn ints(lengths: &[usize]) -> Vec<i64> {
 /// A length from the file.
 ///
 /// # Errors
-/// When it is too large for this machine.
+/// Fails when it is too large for this machine.
 pub(super) fn size(found: u64) -> Result<usize, CoreMlError> {
     usize::try_from(found)
         .ok()
@@ -525,7 +526,7 @@ pub(super) fn size(found: u64) -> Result<usize, CoreMlError> {
 /// Lengths from the file.
 ///
 /// # Errors
-/// As [`size`].
+/// Fails like [`size`].
 pub(super) fn sizes(found: &[u64]) -> Result<Vec<usize>, CoreMlError> {
     found.iter().map(|&found| size(found)).collect()
 }
@@ -533,7 +534,7 @@ pub(super) fn sizes(found: &[u64]) -> Result<Vec<usize>, CoreMlError> {
 /// One of the values of a choice in the schema.
 ///
 /// # Errors
-/// When there is none such.
+/// Fails when there is none such.
 pub(super) fn choice<E: TryFrom<i32>>(found: i32, what: &str) -> Result<E, CoreMlError> {
     E::try_from(found).map_err(|_| CoreMlError::invalid(format!("there is no {what} {found}")))
 }

@@ -78,8 +78,8 @@ pub(super) fn of_model(
 /// Makes a function of a network, given as the bytes of its message.
 ///
 /// # Errors
-/// When the message is damaged, or a layer says what is not possible or not supported; the error
-/// names the layer.
+/// Fails when the message is damaged, or a layer says what is not possible or not supported; the
+/// error names the layer.
 fn function(
     message: &Bytes,
     kind: NetworkKind,
@@ -128,7 +128,7 @@ impl NetworkLowering {
     /// Lowers layers in their order.
     ///
     /// # Errors
-    /// When one is not possible or not supported; the error names it.
+    /// Fails when one is not possible or not supported; the error names it.
     fn layers(&mut self, layers: &[NetworkLayerProto]) -> Result<(), CoreMlError> {
         for (at, layer) in layers.iter().enumerate() {
             self.one_layer(layer).map_err(|error| error.at(place(layer)))?;
@@ -197,7 +197,7 @@ fn unknown(tag: u32, message: &Bytes) -> CoreMlError {
     }
 }
 
-/// Classes of a classifier, as texts.
+/// Returns the labels of a classifier, as texts.
 fn labels(description: &ModelDescription, names: Vec<String>) -> ClassifierClasses {
     ClassifierClasses {
         predicted: description.predicted_feature_name.clone(),

@@ -13,17 +13,17 @@ const MAX_BATCH: usize = 256;
 /// Most classes that boxes are told apart by.
 const MAX_CLASSES: usize = 1 << 16;
 
-/// Thresholds by which boxes are chosen.
+/// Criteria by which boxes are chosen.
 pub(super) struct NmsThresholds {
     /// Boxes that overlap more are one.
     pub(super) overlap: ValueId,
     /// Boxes with a lower score are none.
     pub(super) score: ValueId,
-    /// How many boxes there are at most: a vector of one integer.
+    /// Number of boxes at most: a vector of one integer.
     pub(super) count: ValueId,
-    /// Whether boxes of different classes may overlap.
+    /// True if boxes of different classes may overlap.
     pub(super) by_class: bool,
-    /// Whether the best box stays even if its score is too low.
+    /// True if the best box stays even if its score is too low.
     pub(super) never_empty: bool,
 }
 

@@ -150,7 +150,7 @@ fn run(
     Ok(function.labels.map(|labels| labels.names))
 }
 
-/// Facts about a feature.
+/// Returns the fact of a feature.
 fn fact(feature: &ModelFeature) -> Result<Fact, CoreMlError> {
     Ok(match &feature.kind {
         FeatureType::Array { dtype, shape, shapes, .. } => {

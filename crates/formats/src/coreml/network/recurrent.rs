@@ -15,7 +15,7 @@ use crate::coreml::proto::network::{
     AlphaBeta, NetworkActivationKindProto, NetworkActivationProto, NetworkWeightsProto,
 };
 
-/// Limit of the arguments of activations, and of the state of a cell unless it says so.
+/// Limit of the arguments of activations, and of the state of a cell unless it states another.
 const CLIP: f32 = 50.0;
 
 /// Constants that belong together: their name and what the file has.
@@ -124,7 +124,7 @@ struct RecurrentNode {
     attributes: NodeAttributes,
     constants: GateConstants,
     sequence: bool,
-    /// How many states there are: hidden, and that of the cell.
+    /// Number of states: hidden, and that of the cell.
     states: usize,
 }
 

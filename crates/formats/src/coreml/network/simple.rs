@@ -29,7 +29,7 @@ pub(super) type ClassifierNames = Option<Vec<String>>;
 pub(super) struct SimpleModelStep<'s> {
     /// The bytes of its message.
     pub(super) message: &'s Bytes,
-    /// Inputs and outputs.
+    /// The description of its inputs and outputs.
     pub(super) description: &'s ModelDescription,
     /// All values so far.
     pub(super) values: &'s mut FeatureValues,
@@ -39,7 +39,7 @@ impl SimpleModelStep<'_> {
     /// A feature's value.
     ///
     /// # Errors
-    /// When no model gives it.
+    /// Fails when no model gives it.
     pub(super) fn value(&self, name: &str) -> Result<ValueId, CoreMlError> {
         let missing = || CoreMlError::invalid(format!("no model before gives '{name}'"));
         self.values.get(name).copied().ok_or_else(missing)
@@ -48,7 +48,7 @@ impl SimpleModelStep<'_> {
     /// The value of the only input.
     ///
     /// # Errors
-    /// When there is another number of inputs, or nothing gives it.
+    /// Fails when there is another number of inputs, or nothing gives it.
     pub(super) fn input(&self) -> Result<ValueId, CoreMlError> {
         match &self.description.input[..] {
             [feature] => self.value(&feature.name),
@@ -59,7 +59,7 @@ impl SimpleModelStep<'_> {
     /// The value of the only input as a vector of floats.
     ///
     /// # Errors
-    /// As [`SimpleModelStep::input`].
+    /// Fails like [`SimpleModelStep::input`].
     pub(super) fn floats(&self, cx: &mut NetworkLowering) -> Result<ValueId, CoreMlError> {
         let id = self.input()?;
         let id = cx.reshape(id, &[-1])?;
@@ -69,7 +69,7 @@ impl SimpleModelStep<'_> {
     /// Gives the only output.
     ///
     /// # Errors
-    /// When there is another number of outputs.
+    /// Fails when there is another number of outputs.
     pub(super) fn give(&mut self, id: ValueId) -> Result<ClassifierNames, CoreMlError> {
         match &self.description.output[..] {
             [feature] => self.values.insert(feature.name.clone(), id),
@@ -84,7 +84,7 @@ impl SimpleModelStep<'_> {
     /// Gives the label and the probabilities of a classifier.
     ///
     /// # Errors
-    /// When there are no labels, or another number of probabilities.
+    /// Fails when there are no labels, or another number of probabilities.
     pub(super) fn classify(
         &mut self,
         cx: &mut NetworkLowering,
@@ -170,7 +170,7 @@ fn message(kind: &ModelKind) -> Option<&Bytes> {
 /// Lowers a simple model.
 ///
 /// # Errors
-/// When it is damaged or does not fit what it is given.
+/// Fails when it is damaged or does not fit what it is given.
 pub(super) fn lower(
     cx: &mut NetworkLowering,
     values: &mut FeatureValues,
@@ -298,7 +298,7 @@ fn one_hot_encoder(
     step.give(id)
 }
 
-/// Number of a category, or of one that is not known.
+/// Maps a category to its value, and an unknown one to a default.
 fn categorical_mapping(
     cx: &mut NetworkLowering,
     step: &mut SimpleModelStep<'_>,

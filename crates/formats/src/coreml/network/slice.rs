@@ -94,7 +94,7 @@ fn given(
     }
 }
 
-/// Returns flags like [`given`]; those that are not set are false.
+/// Reads flags like [`given`]; flags that are not set are false.
 fn given_mask(
     cx: &mut NetworkLowering,
     call: &LayerCall,

@@ -11,8 +11,8 @@ use crate::coreml::proto::network::{
 /// position on `axis`.
 ///
 /// # Errors
-/// When the field is missing, has another number of constants, several forms at once, or codes
-/// without what they stand for.
+/// Fails when the field is missing, has another number of constants, several forms at once, or
+/// codes without what they stand for.
 pub(super) fn tensor_along(
     weights: Option<&NetworkWeightsProto>,
     what: &str,
@@ -23,10 +23,10 @@ pub(super) fn tensor_along(
     Tensor::from_vec(shape, values).map_err(|error| CoreMlError::from(error).at(what))
 }
 
-/// Returns a tensor like [`tensor_along`], with the scales on the first axis.
+/// Reads a tensor like [`tensor_along`], with the scales on the first axis.
 ///
 /// # Errors
-/// As [`tensor_along`].
+/// Fails like [`tensor_along`].
 pub(super) fn tensor(
     weights: Option<&NetworkWeightsProto>,
     what: &str,
@@ -35,7 +35,7 @@ pub(super) fn tensor(
     tensor_along(weights, what, shape, 0)
 }
 
-/// How many constants a field has, where its form says so by itself.
+/// Returns the number of constants that a field has, where its form says so by itself.
 pub(super) fn count(weights: Option<&NetworkWeightsProto>) -> Option<usize> {
     let weights = weights?;
     let lengths =

@@ -48,7 +48,7 @@ pub struct MilProgramProto {
     /// About the program.
     #[prost(string, tag = "3")]
     pub doc_string: String,
-    /// Attributes of the program that the producer wrote.
+    /// The producer's attributes of the program.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -56,7 +56,7 @@ pub struct MilProgramProto {
 /// A function: a block for each set of operators that it was written in.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MilFunctionProto {
-    /// Inputs, states included.
+    /// Its inputs, states included.
     #[prost(message, repeated, tag = "1")]
     pub inputs: Vec<NamedValueType>,
     /// The set of operators that holds.
@@ -65,7 +65,7 @@ pub struct MilFunctionProto {
     /// Blocks by set of operators.
     #[prost(btree_map = "string, message", tag = "3")]
     pub block_specializations: BTreeMap<String, MilBlockProto>,
-    /// Attributes of the function that the producer wrote.
+    /// The producer's attributes of the function.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -82,12 +82,12 @@ pub struct MilBlockProto {
     /// The operations.
     #[prost(message, repeated, tag = "3")]
     pub operations: Vec<MilOperationProto>,
-    /// Attributes of the block that the producer wrote.
+    /// The producer's attributes of the block.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
 
-/// Binding of an input: several ones where an operator takes any number.
+/// Bindings of an input: several where an operator takes any number.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MilArgumentProto {
     /// The bindings.
@@ -103,7 +103,7 @@ pub struct MilBindingProto {
     pub binding: Option<BindingKind>,
 }
 
-/// Binding of an input.
+/// Value to which an input is bound.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum BindingKind {
     /// A value of the program.
@@ -120,10 +120,10 @@ pub struct MilOperationProto {
     /// The operator.
     #[prost(string, tag = "1")]
     pub r#type: String,
-    /// Bindings of its inputs.
+    /// The bindings of its inputs.
     #[prost(btree_map = "string, message", tag = "2")]
     pub inputs: BTreeMap<String, MilArgumentProto>,
-    /// Outputs.
+    /// Its outputs.
     #[prost(message, repeated, tag = "3")]
     pub outputs: Vec<NamedValueType>,
     /// Blocks that it runs.
@@ -185,7 +185,7 @@ pub struct MilTensorTypeProto {
     /// Their lengths.
     #[prost(message, repeated, tag = "3")]
     pub dimensions: Vec<MilDimensionProto>,
-    /// Attributes of the type that the producer wrote.
+    /// The producer's attributes of the type.
     #[prost(btree_map = "string, message", tag = "4")]
     pub attributes: BTreeMap<String, MilValueProto>,
 }
@@ -220,7 +220,7 @@ pub struct ConstantDimension {
 /// A length that is not known.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct UnknownDimension {
-    /// Whether it stands for any number of axes.
+    /// True if it stands for any number of axes.
     #[prost(bool, tag = "1")]
     pub variadic: bool,
 }
@@ -231,7 +231,7 @@ pub struct ListType {
     /// Type of its items.
     #[prost(message, optional, boxed, tag = "1")]
     pub r#type: Option<Box<MilValueTypeProto>>,
-    /// How many there are.
+    /// Their number.
     #[prost(message, optional, tag = "2")]
     pub length: Option<MilDimensionProto>,
 }
@@ -239,7 +239,7 @@ pub struct ListType {
 /// The type of a tuple.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TupleType {
-    /// Type of its items.
+    /// Types of its items.
     #[prost(message, repeated, tag = "1")]
     pub types: Vec<MilValueTypeProto>,
 }
@@ -258,7 +258,7 @@ pub struct DictionaryType {
 /// The type of a state.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StateType {
-    /// Type of its content.
+    /// Type of its value.
     #[prost(message, optional, boxed, tag = "1")]
     pub wrapped_type: Option<Box<MilValueTypeProto>>,
 }

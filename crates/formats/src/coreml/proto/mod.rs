@@ -18,10 +18,10 @@ pub struct CoreMlModelProto {
     /// Version of the format.
     #[prost(int32, tag = "1")]
     pub specification_version: i32,
-    /// Inputs and outputs.
+    /// The inputs and outputs.
     #[prost(message, optional, tag = "2")]
     pub description: Option<ModelDescription>,
-    /// Kind of the model.
+    /// The kind of the model.
     #[prost(
         oneof = "ModelKind",
         tags = "200, 201, 202, 300, 301, 302, 303, 304, 400, 401, 402, 403, 404, 500, 501, 502, \
@@ -212,13 +212,13 @@ pub struct FunctionDescription {
 /// About a model.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CoreMlMetadataProto {
-    /// Description.
+    /// Its purpose.
     #[prost(string, tag = "1")]
     pub short_description: String,
     /// Its version.
     #[prost(string, tag = "2")]
     pub version_string: String,
-    /// Author.
+    /// Its author.
     #[prost(string, tag = "3")]
     pub author: String,
     /// Its licence.
@@ -235,7 +235,7 @@ pub struct FeatureDescription {
     /// Its name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Type.
+    /// Its description.
     #[prost(string, tag = "2")]
     pub short_description: String,
     /// Its type.
@@ -249,7 +249,7 @@ pub struct CoreMlFeatureTypeProto {
     /// Which one.
     #[prost(oneof = "CoreMlFeatureKindProto", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub kind: Option<CoreMlFeatureKindProto>,
-    /// Whether it may be left out.
+    /// True if it may be left out.
     #[prost(bool, tag = "1000")]
     pub is_optional: bool,
 }
@@ -478,7 +478,7 @@ pub enum KeyType {
 /// A state.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StateFeatureType {
-    /// Type of its elements.
+    /// Type of its value.
     #[prost(message, optional, tag = "1")]
     pub array_type: Option<ArrayFeatureType>,
 }

@@ -61,7 +61,7 @@ pub enum ActivationKind {
     },
     /// `x · Φ(x)` with the normal distribution Φ, or its approximation by a tangent.
     Gelu {
-        /// Whether to approximate.
+        /// True to approximate.
         tanh: bool,
     },
     /// `x · tanh(ln(1 + eˣ))`

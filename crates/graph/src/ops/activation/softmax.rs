@@ -59,7 +59,7 @@ macro_rules! row_operator {
         pub struct $name {
             /// The axis that is a row; negative ones count from the end.
             pub axis: i64,
-            /// Whether all axes from `axis` on are one row, as before version 13.
+            /// True if all axes from `axis` on are one row, as before version 13.
             pub flatten: bool,
         }
 

@@ -18,7 +18,7 @@ use crate::operator::{Arity, OpDef};
 /// The elements in another type, as `Cast` makes them.
 ///
 /// # Errors
-/// When there is no such conversion, or an element is no number.
+/// Fails when there is no such conversion, or an element is no number.
 pub fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
     convert::convert(x, to, NarrowingRule::default())
 }

@@ -11,7 +11,7 @@ use crate::ops::values::{expect_float, expect_same, floats, from_floats};
 /// Distances of the rows of `A` `[M, N]` from those of `B` `[K, N]`, of domain `com.microsoft`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CDist {
-    /// Whether distances are squared.
+    /// True if distances are squared.
     pub squared: bool,
 }
 

@@ -28,9 +28,9 @@ pub struct ContribGroupNorm {
     pub epsilon: f32,
     /// How many groups the channels make.
     pub groups: usize,
-    /// Whether the channels are the last axis.
+    /// True if the channels are the last axis.
     pub channels_last: bool,
-    /// Whether the result goes through `x · sigmoid(x)`.
+    /// True if the result goes through `x · sigmoid(x)`.
     pub silu: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::ops::values::{floats, from_floats, integers};
 /// results are as exact as the weights are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicQuantizeLstm {
-    /// Equivalent nodes that compute with the weights as floats.
+    /// The `LSTM` that is computed, with the weights converted to floats.
     pub lstm: Lstm,
 }
 

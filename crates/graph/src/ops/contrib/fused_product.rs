@@ -43,9 +43,9 @@ impl OperandTransposition {
 /// `alpha · A · B` with turned operands, of domain `com.microsoft`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnedMatMul {
-    /// Transposition of `A`.
+    /// How `A` is transposed.
     pub a: OperandTransposition,
-    /// Transposition of `B`.
+    /// How `B` is transposed.
     pub b: OperandTransposition,
     /// The factor.
     pub alpha: f32,
@@ -88,9 +88,9 @@ impl Operator for TurnedMatMul {
 /// `activation(Gemm)`, of domain `com.microsoft`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusedGemm {
-    /// The product.
+    /// The matrix multiplication.
     pub gemm: Gemm,
-    /// Activation that is applied to it.
+    /// The activation applied to its result, if any.
     pub activation: Option<ActivationKind>,
 }
 

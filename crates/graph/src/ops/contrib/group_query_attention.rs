@@ -31,11 +31,11 @@ pub struct GroupQueryAttention {
     pub softcap: f32,
     /// How many keys a query sees up to its own position; all if absent.
     pub window: Option<usize>,
-    /// Whether a query sees no key behind its own position.
+    /// True if a query sees no key behind its own position.
     pub causal: bool,
-    /// Whether queries and keys turn by their position, and how.
+    /// Rotation of queries and keys by their position, if there is one.
     pub rotary: Option<RotaryEmbedding>,
-    /// Whether every head has one more score, of 0 unless an input says another.
+    /// True if every head has one more score, of 0 unless an input says another.
     pub smooth_softmax: bool,
 }
 

@@ -4,7 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 
-/// Number that a hidden key adds to its score where no attribute says it.
+/// Value added to the score of a hidden key if no attribute sets it.
 pub(super) const HIDDEN: f32 = -10000.0;
 
 /// Which keys are hidden from which queries.
@@ -35,7 +35,7 @@ impl KeyMask {
     /// first query.
     ///
     /// # Errors
-    /// When the shape is none of the known ones.
+    /// Fails when the shape is none of the known ones.
     pub(super) fn read(
         tensor: Option<&Tensor>,
         [batch, queries, total]: [usize; 3],
@@ -64,7 +64,7 @@ impl KeyMask {
         Ok(Self { form, numbers: tensor.to_i64_vec()? })
     }
 
-    /// Whether a query sees a key.
+    /// Returns whether a query sees a key.
     pub(super) fn sees(&self, [batch, query, key]: [usize; 3]) -> bool {
         let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
         let position = i64::try_from(key).unwrap_or(i64::MAX);
@@ -94,7 +94,7 @@ impl ScoreBias {
     /// Reads an optional bias; its last axis may be longer than the keys.
     ///
     /// # Errors
-    /// When it does not fit scores of this shape.
+    /// Fails when it does not fit scores of this shape.
     pub(super) fn read(tensor: Option<&Tensor>, shape: [usize; 4]) -> Result<Self, OpError> {
         let Some(tensor) = tensor else { return Ok(Self(None)) };
         match *tensor.shape() {
@@ -113,7 +113,7 @@ impl ScoreBias {
         }
     }
 
-    /// Number that is added to a score.
+    /// Returns the value that is added to a score.
     pub(super) fn at(&self, [b, h, s, t]: [usize; 4]) -> f64 {
         let Some((values, shape)) = &self.0 else { return 0.0 };
         let b = if shape[0] == 1 { 0 } else { b };

@@ -33,7 +33,7 @@ pub(super) fn unpacked(bytes: &[u8], bits: u32, at: usize) -> Option<u8> {
     Some((bytes.get(at / per_byte)? >> shift) & mask)
 }
 
-/// How many bits a weight has.
+/// Returns the number of bits that a weight has.
 pub(super) fn read_bits(context: &mut ParseContext<'_>) -> Result<u32, OpError> {
     match context.attributes.int_or("bits", 4)? {
         2 => Ok(2),

@@ -20,11 +20,11 @@ use crate::ops::values::{expect_float, floats};
 pub struct MultiHeadAttention {
     /// Heads of queries, keys and values.
     pub num_heads: usize,
-    /// Whether a query sees no key behind its own position.
+    /// True if a query sees no key behind its own position.
     pub unidirectional: bool,
     /// Factor on the scores; `1/√D` if absent.
     pub scale: Option<f32>,
-    /// Number that a hidden key adds to its score.
+    /// Value added to the score of a hidden key.
     pub mask_filter_value: f32,
 }
 

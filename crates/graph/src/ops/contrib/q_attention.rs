@@ -16,7 +16,7 @@ use crate::ops::values::{floats, from_floats, integers};
 /// and values of the past. Outputs: as of `ContribAttention`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QAttention {
-    /// Computation between floats.
+    /// The attention that is computed, on floats.
     pub attention: ContribAttention,
 }
 

@@ -21,9 +21,9 @@ use crate::ops::values::{
 pub struct QGemm {
     /// Factor on the product.
     pub alpha: f32,
-    /// Whether `A` is transposed.
+    /// True if `A` is transposed.
     pub trans_a: bool,
-    /// Whether `B` is transposed.
+    /// True if `B` is transposed.
     pub trans_b: bool,
 }
 

@@ -175,7 +175,8 @@ fn dequantised(
 }
 
 impl Operator for QLinear {
-    /// Operators with two operands and a result behind them have none.
+    /// Returns no attributes for an operator with two operands followed by a result; `None` for all
+    /// others.
     fn attributes(&self) -> Option<Attributes> {
         (self.operands.len() == 2 && self.result == (6, 7)).then(Attributes::new)
     }

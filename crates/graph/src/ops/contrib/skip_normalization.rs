@@ -16,7 +16,7 @@ use crate::ops::values::{expect_float, floats, from_floats};
 pub struct SkipNormalization {
     /// Added to the variance or the mean square.
     pub epsilon: f32,
-    /// Whether the mean stays.
+    /// True if the mean stays.
     pub simplified: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `If`.
 #[derive(Clone, Debug)]
 pub struct If {
-    /// Bodies that run where the condition holds, and where it does not.
+    /// The body that runs if the condition holds, and the body that runs otherwise.
     pub branches: [OperatorBody; 2],
 }
 

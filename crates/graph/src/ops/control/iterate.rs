@@ -1,4 +1,4 @@
-//! Common parts of repeating operators.
+//! Code that the repeating operators share.
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -48,7 +48,7 @@ pub(super) struct SettledFacts {
 /// Infers a body whose outputs from `skip` on are the next carried values.
 ///
 /// # Errors
-/// When an operator inside refuses its inputs, or a carried value changes its type.
+/// Fails when an operator inside refuses its inputs, or a carried value changes its type.
 pub(super) fn settle(
     body: &OperatorBody,
     (before, carried, after): BodyInputFacts<'_>,
@@ -94,7 +94,7 @@ impl CollectedOutputs {
     /// Adds one iteration's outputs.
     ///
     /// # Errors
-    /// When one is no tensor, or all together are too large.
+    /// Fails when one is no tensor, or all together are too large.
     pub(super) fn add(&mut self, outputs: impl Iterator<Item = Datum>) -> Result<(), OpError> {
         for (list, datum) in self.lists.iter_mut().zip(outputs) {
             let tensor = datum.into_tensor()?;
@@ -114,7 +114,7 @@ impl CollectedOutputs {
     /// `fact` tells type and shape of one.
     ///
     /// # Errors
-    /// When the tensors of one output differ in shape, or nothing tells the type.
+    /// Fails when the tensors of one output differ in shape, or nothing tells the type.
     pub(super) fn stacked(
         self,
         fact: impl Fn(usize) -> Option<Fact>,

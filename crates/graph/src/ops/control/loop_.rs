@@ -20,12 +20,13 @@ const CONTROL: usize = 2;
 /// ONNX `Loop`.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// Body that is repeated: from the iteration's number, the condition and the carried values to the
-    /// condition, the carried values and what is collected.
+    /// The repeated body: from the iteration's number, the condition and the carried values to the
+    /// condition, the carried values and the collected ones.
     pub body: OperatorBody,
     /// How many values are carried from one iteration to the next.
     pub carried: usize,
-    /// How many inputs the node has, captured values apart: absent ones at the end are left out.
+    /// Number of inputs that the node has, captured values apart: absent ones at the end are left
+    /// out.
     pub inputs: usize,
 }
 
@@ -44,7 +45,7 @@ impl Loop {
         Ok(Box::new(Self { body, carried, inputs: context.inputs }))
     }
 
-    /// Fact about an input that is no captured value.
+    /// Returns the fact of an input that is no captured value.
     fn input<'a>(&self, inputs: OperatorInputs<'a, Fact>, at: usize) -> Option<&'a Fact> {
         if at < self.inputs { inputs.optional(at) } else { None }
     }
@@ -64,7 +65,8 @@ impl Loop {
         settle(&self.body, (&before, &carried, &[]), 1, inputs)
     }
 
-    /// How many iterations there are, where that is known: the condition holds from first to last.
+    /// Returns the number of iterations, where that is known: the condition holds from first to
+    /// last.
     fn iterations(&self, inputs: OperatorInputs<'_, Fact>, next: &Fact) -> Option<usize> {
         let holds = |fact: &Fact| fact.value.as_ref().is_some_and(|v| condition(v) == Ok(true));
         let count = self.input(inputs, 0)?.integers()?.first().copied()?;

@@ -26,10 +26,10 @@ pub struct ScannedAxis {
 /// ONNX `Scan`.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// Body that is applied: from the states and one slice of each scanned input to the states and one
+    /// The applied body: from the states and one slice of each scanned input to the states and one
     /// slice of each scanned output.
     pub body: OperatorBody,
-    /// How many states there are.
+    /// Number of states.
     pub states: usize,
     /// The scanned inputs.
     pub inputs: Vec<ScannedAxis>,

@@ -13,10 +13,10 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `SequenceMap`.
 #[derive(Clone, Debug)]
 pub struct SequenceMap {
-    /// Body that is applied: from one tensor of each sequence, and the other inputs as they are, to one
+    /// The applied body: from one tensor of each sequence, and the other inputs unchanged, to one
     /// tensor of each resulting sequence.
     pub body: OperatorBody,
-    /// How many inputs the node has, captured values apart.
+    /// Number of inputs that the node has, captured values apart.
     pub inputs: usize,
 }
 

@@ -24,7 +24,7 @@ pub struct Conv {
     pub pads: WindowPadding,
     /// Into how many independent groups the channels fall.
     pub group: usize,
-    /// Whether the channels are the last axis of input and output.
+    /// True if the channels are the last axis of input and output.
     pub channels_last: bool,
 }
 
@@ -146,7 +146,7 @@ impl Conv {
     /// Shapes: both lists hold the spatial lengths only; `kernel_spatial` is that of the weights.
     ///
     /// # Errors
-    /// When the window does not fit the image, or a list has the wrong length.
+    /// Fails when the window does not fit the image, or a list has the wrong length.
     pub fn geometry(
         &self,
         input_spatial: &[usize],

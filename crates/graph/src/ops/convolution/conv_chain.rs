@@ -25,7 +25,7 @@ impl ConvChain {
         2 + 2 * index
     }
 
-    /// Result of `apply` for the last convolution, where each takes what it gave for the one before.
+    /// Calls `apply` for each convolution on the result of the one before; returns the last result.
     fn fold<T: Clone>(
         &self,
         inputs: OperatorInputs<'_, T>,

@@ -20,9 +20,9 @@ pub struct ConvTranspose {
     pub strides: Vec<usize>,
     /// Distances of neighbours inside the window; empty means ones.
     pub dilations: Vec<usize>,
-    /// Elements that are cut from the full result.
+    /// Lengths cut from the full result.
     pub pads: WindowPadding,
-    /// Lengths that are added behind each axis; empty means nothing.
+    /// Lengths added behind each axis; empty means nothing.
     pub output_padding: Vec<usize>,
     /// The wanted spatial lengths; the pads follow from them.
     pub output_shape: Option<Vec<usize>>,
@@ -103,7 +103,7 @@ impl ConvTranspose {
     /// Shapes: both lists hold the spatial lengths only.
     ///
     /// # Errors
-    /// When the pads leave nothing, or a list has the wrong length.
+    /// Fails when the pads leave nothing, or a list has the wrong length.
     pub fn geometry(
         &self,
         input_spatial: &[usize],

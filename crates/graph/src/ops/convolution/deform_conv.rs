@@ -27,7 +27,7 @@ pub struct DeformConv {
 /// Elements around a place and their weights.
 type DeformTaps = Vec<(usize, f64)>;
 
-/// Bend of the window: offsets and factors for a batch.
+/// Offsets and factors that deform the window, for a batch.
 struct WindowBend {
     offsets: Vec<f64>,
     mask: Option<Vec<f64>>,

@@ -16,7 +16,7 @@ use crate::ops::values;
 pub struct FusedConv {
     /// The convolution; its layout is that of `X`, `Z` and the output.
     pub conv: Conv,
-    /// Activation that is applied to the sum.
+    /// The activation applied to the sum.
     pub activation: FusedActivation,
 }
 

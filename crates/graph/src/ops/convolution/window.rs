@@ -6,7 +6,7 @@ use crate::fact::Dim;
 use crate::operator::ParseContext;
 use crate::ops::bounds;
 
-/// How far the window may start before and end behind the image.
+/// Padding of the image before and behind each spatial axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowPadding {
     /// These lengths: all begins, then all ends; empty means none.
@@ -15,7 +15,7 @@ pub enum WindowPadding {
     SameUpper,
     /// Padding that makes the output `ceil(input / stride)` long, an odd one at the beginning.
     SameLower,
-    /// None.
+    /// No padding.
     Valid,
 }
 
@@ -23,7 +23,7 @@ impl WindowPadding {
     /// Reads the attributes `auto_pad` and `pads`.
     ///
     /// # Errors
-    /// When the keyword is unknown or a length negative.
+    /// Fails when the keyword is unknown or a length negative.
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let keywords = ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"];
         let choice = context.attributes.choice("auto_pad", &keywords, 0)?;
@@ -48,7 +48,7 @@ impl WindowPadding {
     }
 }
 
-/// Geometry of a sliding window over an image.
+/// Padding and output lengths of a window that slides over an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvGeometry {
     /// Padding before each spatial axis.
@@ -70,7 +70,7 @@ pub(crate) struct SlidingWindow<'a> {
     pub(crate) dilations: &'a [usize],
     /// How far it may leave the image.
     pub(crate) pads: &'a WindowPadding,
-    /// Whether a last window that leaves the image counts.
+    /// True if a last window that leaves the image counts.
     pub(crate) ceil: bool,
 }
 

@@ -46,7 +46,7 @@ impl FusedActivation {
     /// its bounds, `LeakyRelu` its slope).
     ///
     /// # Errors
-    /// When the keyword is unknown or the number of parameters is not the activation's.
+    /// Fails when the keyword is unknown or the number of parameters is not the activation's.
     pub fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let choice = context.attributes.choice("activation", NAMES, 0)?;
         let params = context.attributes.floats("activation_params")?.unwrap_or_default();

@@ -23,15 +23,15 @@ pub struct FusedAttention {
     pub scale: f32,
     /// Axis `i` of `[B, H, S, D]` is axis `q_perm[i]` of the stored `Q`.
     pub q_perm: [usize; 4],
-    /// Permutation of `K`, like `q_perm`.
+    /// Same as `q_perm`, for `K`.
     pub k_perm: [usize; 4],
-    /// Permutation of `V`, like `q_perm`.
+    /// Same as `q_perm`, for `V`.
     pub v_perm: [usize; 4],
     /// Axis `i` of the stored output is axis `out_perm[i]` of `[B, H, S, E]`.
     pub out_perm: [usize; 4],
-    /// Whether a query whose every score is −∞ gives zeros; without it NaN, as softmax does.
+    /// True if a query whose every score is −∞ gives zeros; without it NaN, as softmax does.
     pub masked_to_zero: bool,
-    /// Whether query `i` sees keys up to `i + T − S` only: the queries are the last of the sequence.
+    /// True if query `i` sees keys up to `i + T − S` only: the queries are the last of the sequence.
     pub causal: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `BlockMatMul`: products with weights of few bits, and `BlockGather`: rows of them.
+//! `BlockMatMul`: matrix multiplications with quantized weights, and `BlockGather`: rows of them.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::ops::values::expect_type;
 pub struct BlockMatMul {
     /// The matrices, `[Nᵢ, K]`.
     weights: Vec<Arc<dyn BlockWeights>>,
-    /// Activation of the first product, which then multiplies the second.
+    /// The activation of the first result, which then multiplies the second; `None` without a gate.
     gate: Option<FusedActivation>,
-    /// Whether rows of `X` may be rounded to 8 bits, with a scale for each block, where that is faster.
+    /// True if rows of `X` may be rounded to 8 bits, with a scale for each block, where that is faster.
     rounded_rows: bool,
 }
 
 impl BlockMatMul {
-    /// Products with each of some matrices.
+    /// Multiplications by each of some matrices.
     ///
     /// # Errors
-    /// When there are none, or they have different numbers of columns.
+    /// Fails when there are none, or they have different numbers of columns.
     pub fn new(weights: Vec<Arc<dyn BlockWeights>>) -> Result<Self, OpError> {
         let columns: Vec<usize> = weights.iter().map(|matrix| matrix.columns()).collect();
         if columns.is_empty() || columns.windows(2).any(|pair| pair[0] != pair[1]) {
@@ -42,7 +42,7 @@ impl BlockMatMul {
     /// `activation(X W₀ᵀ) ⊙ X W₁ᵀ`.
     ///
     /// # Errors
-    /// When the matrices have different shapes.
+    /// Fails when the matrices have different shapes.
     pub fn gated(
         weights: [Arc<dyn BlockWeights>; 2],
         activation: FusedActivation,
@@ -60,7 +60,7 @@ impl BlockMatMul {
         Self { rounded_rows, ..self }
     }
 
-    /// Whether rows of `X` may be rounded to 8 bits.
+    /// Returns whether rows of `X` may be rounded to 8 bits.
     #[must_use]
     pub fn rounds_rows(&self) -> bool {
         self.rounded_rows
@@ -72,7 +72,7 @@ impl BlockMatMul {
         &self.weights
     }
 
-    /// Activation of the first product, where it multiplies the second.
+    /// Returns the activation of the first result, if that multiplies the second.
     #[must_use]
     pub fn gate(&self) -> Option<FusedActivation> {
         self.gate
@@ -81,7 +81,7 @@ impl BlockMatMul {
     /// The input that is added to the product, for a node that has one.
     ///
     /// # Errors
-    /// When several products, or a gate, are to have one.
+    /// Fails when several products, or a gate, are to have one.
     pub fn addend(&self, inputs: usize) -> Result<Option<usize>, OpError> {
         let index = self.weights.len() + 1;
         match inputs.saturating_sub(index) {
@@ -239,7 +239,7 @@ impl BlockGather {
     /// Writes the rows that indices name, one after the other.
     ///
     /// # Errors
-    /// When an index names no row, or `out` has not a row for each.
+    /// Fails when an index names no row, or `out` has not a row for each.
     pub fn rows(&self, indices: &[i64], out: &mut [f32]) -> Result<(), OpError> {
         let rows = self.weights.rows();
         let columns = self.weights.columns();

@@ -61,7 +61,7 @@ pub struct FusedElementwise {
 }
 
 impl ElementFunction {
-    /// How many operands it has.
+    /// Returns the number of operands that it has.
     #[must_use]
     pub fn arity(self) -> usize {
         match self {
@@ -117,7 +117,7 @@ impl ElementFunction {
         })
     }
 
-    /// Whether a chain may hold the function.
+    /// Returns whether a chain may hold the function.
     #[must_use]
     pub fn is_known(self) -> bool {
         !self.name().0.is_empty()

@@ -16,11 +16,11 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// Types: FP32, FP64, FP16, BF16; sums are kept in f64.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FusedMatMul {
-    /// Whether the last two axes of `B` are swapped.
+    /// True if the last two axes of `B` are swapped.
     pub trans_b: bool,
-    /// Whether `residual` multiplies, as the gate of a gated MLP does, instead of being added.
+    /// True if `residual` multiplies, as the gate of a gated MLP does, instead of being added.
     pub gated: bool,
-    /// Activation that is applied last.
+    /// The activation applied last.
     pub activation: FusedActivation,
 }
 

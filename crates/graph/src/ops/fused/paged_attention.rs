@@ -75,7 +75,7 @@ impl PagedAttention {
     /// The sequences of a step, and where their rows and blocks are.
     ///
     /// # Errors
-    /// When inputs contradict each other or name what does not exist.
+    /// Fails when inputs contradict each other or name what does not exist.
     pub fn steps(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<PagedSteps, OpError> {
         let keys = inputs.required(CACHES)?;
         let values = inputs.required(CACHES + 1)?;
@@ -103,10 +103,10 @@ impl PagedAttention {
         Ok(steps)
     }
 
-    /// Derives [`PagedAttention::steps`] from shapes and numbers.
+    /// Returns the same as [`PagedAttention::steps`], from shapes and numbers instead of tensors.
     ///
     /// # Errors
-    /// As there.
+    /// Fails like [`PagedAttention::steps`].
     pub fn steps_of(
         &self,
         shapes: &PagedShapes<'_>,
@@ -147,12 +147,12 @@ impl PagedAttention {
     }
 }
 
-/// Shapes of what a step takes.
+/// Shapes of a step's inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct PagedShapes<'a> {
-    /// Element type of Q, K and V.
+    /// Shapes of Q, K and V.
     pub rows: [&'a [usize]; 3],
-    /// Element type of the caches of keys and of values.
+    /// Shapes of the caches of keys and of values.
     pub caches: [&'a [usize]; 2],
     /// Shape of the blocks.
     pub blocks: &'a [usize],
@@ -236,9 +236,9 @@ struct CacheNumbers {
     dtype: DataType,
     shape: Vec<usize>,
     values: Vec<f64>,
-    /// Scales of each vector, where the cache is of bytes.
+    /// Scales of the vectors, if the cache is of bytes.
     scales: Option<Vec<f64>>,
-    /// Whether vectors of a block lie element by element.
+    /// True if vectors of a block lie element by element.
     across: bool,
 }
 

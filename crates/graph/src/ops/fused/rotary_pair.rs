@@ -27,7 +27,7 @@ impl RotaryPair {
         Err(OpError::new("the operator is made of two others, no text of a model has it"))
     }
 
-    /// Inputs that both are given.
+    /// Returns the inputs of each of the two rotations.
     fn both<'a, T>(inputs: OperatorInputs<'a, T>) -> Result<[[Option<&'a T>; 4]; 2], OpError> {
         let angles = [inputs.optional(1), inputs.optional(2), inputs.optional(3)];
         let of = |x: &'a T| [Some(x), angles[0], angles[1], angles[2]];

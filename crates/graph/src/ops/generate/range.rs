@@ -68,7 +68,7 @@ fn too_long() -> OpError {
     OpError::new("a range is too long")
 }
 
-/// How many numbers there are.
+/// Returns the number of numbers.
 fn count(inputs: [&Tensor; 3]) -> Result<usize, OpError> {
     let dtype = inputs[0].dtype();
     let is_integer = dtype.is_integer();

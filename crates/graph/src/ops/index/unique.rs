@@ -15,7 +15,7 @@ use crate::ops::bounds;
 pub struct Unique {
     /// The axis whose slices are compared, which may count from the end; elements if absent.
     pub axis: Option<i64>,
-    /// Whether the results ascend, instead of keeping the order of their first occurrence.
+    /// True if the results ascend, instead of keeping the order of their first occurrence.
     pub sorted: bool,
 }
 

@@ -7,12 +7,12 @@ use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::values::{expect_float, floats};
 
-/// Whether each element is an infinity that is looked for.
+/// Tests each element for an infinity of the wanted signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IsInf {
-    /// Whether −∞ counts.
+    /// True if −∞ counts.
     pub detect_negative: bool,
-    /// Whether +∞ counts.
+    /// True if +∞ counts.
     pub detect_positive: bool,
 }
 

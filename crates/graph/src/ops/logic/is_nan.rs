@@ -7,7 +7,7 @@ use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs};
 use crate::ops::values::{expect_float, floats};
 
-/// Whether each element is a NaN.
+/// Tests each element for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IsNaN;
 

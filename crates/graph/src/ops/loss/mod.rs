@@ -1,4 +1,4 @@
-//! Losses that training minimises.
+//! Loss functions, which training minimises.
 
 mod negative_log_likelihood;
 

@@ -30,7 +30,7 @@ pub struct NegativeLogLikelihoodLoss {
     pub reduction: LossReduction,
     /// A class that does not count.
     pub ignore_index: Option<i64>,
-    /// Whether the input is brought to logarithms of probabilities first.
+    /// True if the input is brought to logarithms of probabilities first.
     pub softmax: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::ops::bounds::axis;
 use crate::ops::lanes::AxisLanes;
 use crate::ops::values::{TensorValues, expect_number};
 
-/// Function that is accumulated.
+/// Operation of an accumulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CumulativeKind {
     /// `CumSum`.
@@ -23,9 +23,9 @@ pub enum CumulativeKind {
 pub struct Cumulative {
     /// Sum or product.
     pub kind: CumulativeKind,
-    /// Whether an element's own value is left out of its result.
+    /// True if an element's own value is left out of its result.
     pub exclusive: bool,
-    /// Whether to start at the end of the axis.
+    /// True to start at the end of the axis.
     pub reverse: bool,
 }
 

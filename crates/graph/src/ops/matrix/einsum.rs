@@ -22,7 +22,7 @@ pub struct Einsum {
     output: Vec<AxisLabel>,
 }
 
-/// Name of an axis.
+/// Label of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AxisLabel {
     /// All axes of `...`; replaced by `Broadcast` once ranks are known.
@@ -68,7 +68,7 @@ impl Einsum {
     /// Reads an equation.
     ///
     /// # Errors
-    /// When it is malformed.
+    /// Fails when it is malformed.
     pub fn new(equation: &str) -> Result<Self, OpError> {
         let compact: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = match compact.split_once("->") {

@@ -16,9 +16,9 @@ pub struct Gemm {
     pub alpha: f32,
     /// Factor of `C`.
     pub beta: f32,
-    /// Whether `A` is stored transposed.
+    /// True if `A` is stored transposed.
     pub trans_a: bool,
-    /// Whether `B` is stored transposed.
+    /// True if `B` is stored transposed.
     pub trans_b: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct CastMap {
     pub sparse: Option<usize>,
 }
 
-/// Value where a sparse map has no key, as in ONNX Runtime.
+/// Text at the positions for which a sparse map has no key, like in ONNX Runtime.
 const NO_TEXT: &str = "0.f";
 
 impl CastMap {

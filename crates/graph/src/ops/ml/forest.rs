@@ -48,7 +48,7 @@ impl BranchLink {
         Ok(Self(Self::position(at)? | Self::LEAF))
     }
 
-    /// Whether it leads to a leaf.
+    /// Returns whether it leads to a leaf.
     #[must_use]
     pub fn is_leaf(self) -> bool {
         self.0 & Self::LEAF != 0
@@ -64,7 +64,7 @@ impl BranchLink {
 /// A node with two ways on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForestBranch {
-    /// Threshold that the feature is compared with.
+    /// The number that the feature is compared with.
     pub threshold: f64,
     /// The question.
     pub comparison: BranchComparison,
@@ -74,7 +74,7 @@ pub struct ForestBranch {
     pub yes: BranchLink,
     /// Where the answer no leads.
     pub no: BranchLink,
-    /// Whether a missing feature (NaN) takes the way of yes whatever the question.
+    /// True if a missing feature (NaN) takes the way of yes whatever the question.
     pub missing_is_yes: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct ForestBranch {
 pub struct LeafVote {
     /// The target or class.
     pub target: usize,
-    /// How much.
+    /// Weight of the vote.
     pub weight: f64,
 }
 
@@ -110,7 +110,7 @@ pub struct CheckedForest {
     leaves: Vec<usize>,
     votes: Vec<LeafVote>,
     roots: Vec<BranchLink>,
-    /// How many targets or classes there are.
+    /// Number of targets or classes.
     pub targets: usize,
     /// Rows must have at least so many features.
     pub features: usize,
@@ -131,9 +131,9 @@ pub(super) struct ForestParts {
 pub struct RowScores {
     /// A score for each target or class.
     pub scores: Vec<f64>,
-    /// Whether a leaf has voted for it.
+    /// True for each target or class for which a leaf has voted.
     pub voted: Vec<bool>,
-    /// Number type that scores are summed in.
+    /// The precision in which scores are summed.
     pub precision: ScorePrecision,
 }
 
@@ -244,7 +244,7 @@ impl CheckedForest {
         &self.roots
     }
 
-    /// Votes of a leaf.
+    /// Returns the votes of a leaf.
     #[must_use]
     pub fn votes(&self, leaf: usize) -> &[LeafVote] {
         &self.votes[self.leaves[leaf]..self.leaves[leaf + 1]]
@@ -258,7 +258,7 @@ impl CheckedForest {
         (targets, self.votes.iter().all(|vote| vote.weight >= 0.0))
     }
 
-    /// Whether a feature answers a branch's question with yes.
+    /// Returns whether a feature answers a branch's question with yes.
     fn answer(&self, branch: &ForestBranch, value: f64) -> bool {
         let yes = match branch.comparison {
             BranchComparison::LessOrEqual => value <= branch.threshold,
@@ -312,7 +312,7 @@ impl CheckedForest {
     /// Shows what the trees say of each row, one after the other.
     ///
     /// # Errors
-    /// When rows are too short, or results of `columns` numbers a row have no memory.
+    /// Fails when rows are too short, or results of `columns` numbers a row have no memory.
     pub(super) fn each(
         &self,
         rows: &FeatureRows,

@@ -9,7 +9,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::TensorValues;
 
-/// Replacement: a value and what replaces it.
+/// The number to replace, and its replacements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImputerRule {
     /// In tensors of floats. NaN stands for every NaN.
@@ -21,7 +21,7 @@ pub enum ImputerRule {
 /// ONNX `Imputer`. There is one number for all features, or one for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputer {
-    /// Replacement: a value and what replaces it.
+    /// The number to replace, and its replacements.
     pub replacement: ImputerRule,
 }
 

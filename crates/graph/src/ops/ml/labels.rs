@@ -14,7 +14,7 @@ pub enum ClassifierLabels {
     Integers(Vec<i64>),
 }
 
-/// Choice of a classifier for one example.
+/// Answer of a classifier for one example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassChoice {
     /// The class at a position.
@@ -38,7 +38,7 @@ impl ClassifierLabels {
         }
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Strings(all) => all.len(),

@@ -19,7 +19,7 @@ pub struct LinearClassifier {
     weights: RegressorWeights,
     /// The classes.
     pub labels: ClassifierLabels,
-    /// Transform of the sums.
+    /// The transform of the sums.
     pub post_transform: PostTransform,
 }
 

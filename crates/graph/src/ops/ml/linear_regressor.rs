@@ -34,9 +34,9 @@ impl RegressorWeights {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearRegressor {
     weights: RegressorWeights,
-    /// How many sums there are.
+    /// Number of sums.
     pub targets: usize,
-    /// Transform of the sums.
+    /// The transform of the sums.
     pub post_transform: PostTransform,
 }
 

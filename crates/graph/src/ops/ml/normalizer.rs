@@ -9,7 +9,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::from_floats;
 
-/// Norm of a row.
+/// Norm that measures the size of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorNorm {
     /// Its largest number.
@@ -23,7 +23,7 @@ pub enum VectorNorm {
 /// ONNX `Normalizer`: rows over their sizes; a row of size 0 stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Normalizer {
-    /// Norm of a row.
+    /// The norm that measures the size of a row.
     pub norm: VectorNorm,
 }
 

@@ -15,11 +15,11 @@ use crate::ops::values::{TensorValues, expect_type};
 pub struct OneHotEncoder {
     /// The places of the categories.
     pub places: KeyPositions,
-    /// How many places there are.
+    /// Number of places.
     pub width: usize,
-    /// Whether categories are texts.
+    /// True if categories are texts.
     pub texts: bool,
-    /// Whether other categories have no place, instead of being refused.
+    /// True if other categories have no place, instead of being refused.
     pub zeros: bool,
 }
 

@@ -3,17 +3,17 @@
 use crate::attribute::AttributeReader;
 use crate::error::OpError;
 
-/// How scores are transformed.
+/// Transform of scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PostTransform {
-    /// Not at all.
+    /// No transform.
     #[default]
     None,
     /// To shares of 1 by their exponentials.
     Softmax,
     /// Each by the logistic function.
     Logistic,
-    /// Softmax in which scores of 0 stay 0.
+    /// Same as softmax, but scores of 0 stay 0.
     SoftmaxZero,
     /// Each by the inverse of the normal distribution function.
     Probit,
@@ -22,7 +22,7 @@ pub enum PostTransform {
 /// The second score that goes with the score of the positive class of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScoreComplement {
-    /// Complement to 1.
+    /// The difference to 1.
     ToOne,
     /// The negative.
     Negative,

@@ -17,7 +17,7 @@ pub enum ScorePrecision {
 }
 
 impl ScorePrecision {
-    /// Number type that ONNX Runtime sums in for features of this type.
+    /// Returns the precision in which ONNX Runtime sums for features of this type.
     pub(super) fn of(features: DataType) -> Self {
         if features == DataType::Fp64 { Self::Double } else { Self::Single }
     }
@@ -79,7 +79,7 @@ impl FeatureRows {
         (0..self.count).map(|at| &self.values[at * self.width..(at + 1) * self.width])
     }
 
-    /// How many rows there are, and their length where it is known.
+    /// Returns the number of rows, and their length where it is known.
     pub(super) fn inferred(x: &Fact) -> Result<(Dim, Option<usize>), OpError> {
         match x.shape.as_deref() {
             None => Ok((Dim::Unknown, None)),

@@ -13,9 +13,9 @@ use crate::ops::values::from_floats;
 /// ONNX `Scaler`: `(x - offset) * scale` along the last axis. One entry holds for all features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaler {
-    /// Offset that is taken away first.
+    /// Offsets that are subtracted first.
     pub offset: Vec<f64>,
-    /// Factor that the rest is multiplied by.
+    /// Factors of the difference.
     pub scale: Vec<f64>,
 }
 

@@ -23,7 +23,7 @@ struct ClassDuels {
     starts: Vec<usize>,
     /// The weights of all vectors against each other class, one other class after the other.
     coefficients: Vec<f64>,
-    /// Bias, for each pair of classes.
+    /// Constant added to the score of each pair of classes.
     rho: Vec<f64>,
     /// How scores become probabilities: scale and shift for each pair; may be empty.
     probabilities: Vec<(f64, f64)>,
@@ -46,7 +46,7 @@ pub struct SvmClassifier {
     probabilities: bool,
     /// The classes.
     pub labels: ClassifierLabels,
-    /// Transform of the scores.
+    /// The transform of the scores.
     pub post_transform: PostTransform,
 }
 
@@ -142,7 +142,8 @@ impl SvmClassifier {
         (choice, scores)
     }
 
-    /// Chooses the second of two classes as soon as any score is high enough, as in ONNX Runtime.
+    /// Chooses the second of two classes as soon as any score is high enough, like ONNX Runtime;
+    /// else the class with the largest score.
     fn linear_choice(&self, scores: &[f64]) -> ClassChoice {
         let best = largest(scores.iter().copied());
         let least = if self.positive { scores[best] >= 0.5 } else { scores[best] > 0.0 };

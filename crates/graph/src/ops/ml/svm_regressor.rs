@@ -21,9 +21,9 @@ pub struct SvmRegressor {
     pub vectors: Vec<f64>,
     /// The weight of each vector.
     pub coefficients: Vec<f64>,
-    /// Bias that is added.
+    /// Constant added to the sum.
     pub rho: f64,
-    /// Whether the answer is 1 for what belongs to the class and -1 for what does not.
+    /// True if the answer is 1 for what belongs to the class and -1 for what does not.
     pub one_class: bool,
 }
 

@@ -22,9 +22,9 @@ pub struct TreeRegression {
     pub forest: CheckedForest,
     /// How the trees' votes are put together.
     pub aggregate: VoteAggregate,
-    /// Values that are added to the targets afterwards; empty for nothing.
+    /// Constants added to the targets afterwards; empty for nothing.
     pub base_values: Vec<f64>,
-    /// Transform of the targets.
+    /// The transform of the targets.
     pub post_transform: PostTransform,
     /// The type of the result where it is not that of the input.
     pub result: Option<DataType>,

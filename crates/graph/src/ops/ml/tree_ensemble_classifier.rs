@@ -20,13 +20,13 @@ pub struct TreeEnsembleClassifier {
     pub forest: CheckedForest,
     /// The classes.
     pub labels: ClassifierLabels,
-    /// Values that are added to the sums of the classes; empty for nothing.
+    /// Constants added to the sums of the classes; empty for nothing.
     pub base_values: Vec<f64>,
-    /// Transform of the sums.
+    /// The transform of the sums.
     pub post_transform: PostTransform,
-    /// Whether there are two classes and all votes are for one of them.
+    /// True if there are two classes and all votes are for one of them.
     pub one_of_two: bool,
-    /// Whether no vote is negative, so that sums are shares of 1.
+    /// True if no vote is negative, so that sums are shares of 1.
     pub positive: bool,
 }
 

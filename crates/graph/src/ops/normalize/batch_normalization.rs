@@ -21,7 +21,7 @@ pub struct BatchNormalization {
     pub momentum: f32,
     /// How many outputs training gives; 0 outside training, when the statistics are inputs.
     pub training: usize,
-    /// Whether every element of a channel has parameters of its own (`spatial = 0` before
+    /// True if every element of a channel has parameters of its own (`spatial = 0` before
     /// version 9).
     pub each_element: bool,
 }

@@ -20,7 +20,7 @@ pub struct GroupNormalization {
     pub epsilon: f32,
     /// How many groups the channels make.
     pub num_groups: usize,
-    /// Whether scale and bias have one element a group, as in version 18, rather than a channel.
+    /// True if scale and bias have one element a group, as in version 18, rather than a channel.
     pub per_group: bool,
 }
 

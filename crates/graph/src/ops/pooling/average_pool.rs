@@ -14,7 +14,7 @@ use crate::ops::values;
 pub struct AveragePool {
     /// The window.
     pub window: PoolWindow,
-    /// Whether zeros of the padding count as elements.
+    /// True if zeros of the padding count as elements.
     pub count_include_pad: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::ops::values;
 /// ONNX `GlobalAveragePool`; `GlobalAveragePoolNhwc` of domain `ai.galatea` has the channels last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobalAveragePool {
-    /// Whether the channels are the last axis of input and output.
+    /// True if the channels are the last axis of input and output.
     pub channels_last: bool,
 }
 

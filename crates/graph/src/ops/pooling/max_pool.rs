@@ -13,9 +13,9 @@ use crate::ops::bounds;
 pub struct MaxPool {
     /// The window.
     pub window: PoolWindow,
-    /// Whether the second output numbers a plane's elements column by column.
+    /// True if the second output numbers a plane's elements column by column.
     pub column_major: bool,
-    /// Whether there is a second output, where each maximum is.
+    /// True if there is a second output, where each maximum is.
     pub indices: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Common parts of all pools: a window over the planes of an image.
+//! Window over the planes of an image, which all pools share.
 
 use galatea_tensor::Tensor;
 
@@ -22,9 +22,9 @@ pub struct PoolWindow {
     pub dilations: Vec<usize>,
     /// How far the window may leave the image.
     pub pads: WindowPadding,
-    /// Whether a last window that leaves the image counts.
+    /// True if a last window that leaves the image counts.
     pub ceil_mode: bool,
-    /// Whether the channels are the last axis of input and output.
+    /// True if the channels are the last axis of input and output.
     pub channels_last: bool,
 }
 
@@ -69,7 +69,7 @@ impl PoolWindow {
     /// Effective pads and output lengths for an image of these spatial lengths.
     ///
     /// # Errors
-    /// When the window does not fit the image, or a list has the wrong length.
+    /// Fails when the window does not fit the image, or a list has the wrong length.
     pub fn geometry(&self, input_spatial: &[usize]) -> Result<ConvGeometry, OpError> {
         self.window().geometry(input_spatial)
     }

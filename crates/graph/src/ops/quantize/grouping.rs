@@ -24,7 +24,7 @@ pub(super) struct ScalePlaces {
     len: usize,
     /// Positions of the axis that share a scale; 0 for one scale for everything.
     block: usize,
-    /// Whether scales also differ along the other axes.
+    /// True if scales also differ along the other axes.
     blocked: bool,
 }
 

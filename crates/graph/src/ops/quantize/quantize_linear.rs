@@ -17,7 +17,7 @@ use crate::ops::{bounds, values};
 /// ONNX `QuantizeLinear`: inputs `x`, `y_scale` and optionally `y_zero_point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantizeLinear {
-    /// Grouping of the elements that share a scale.
+    /// The elements that share a scale.
     pub grouping: ScaleGrouping,
     /// The type without a zero point (from opset 21 on); `UINT8` if absent.
     pub output_dtype: Option<DataType>,
@@ -28,7 +28,7 @@ pub struct QuantizeLinear {
 /// ONNX `DequantizeLinear`: inputs `x`, `x_scale` and optionally `x_zero_point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DequantizeLinear {
-    /// Grouping of the elements that share a scale.
+    /// The elements that share a scale.
     pub grouping: ScaleGrouping,
     /// The type (from opset 23 on); that of the scale if absent.
     pub output_dtype: Option<DataType>,

@@ -57,7 +57,7 @@ impl RandomGenerator {
         (self.bits() >> 40) as f64 / f64::from(1 << 24)
     }
 
-    /// Normal numbers of mean 0 and deviation 1.
+    /// Returns a number of the normal distribution of mean 0 and deviation 1.
     ///
     /// Source: Box and Muller 1958, "A note on the generation of random normal deviates".
     pub(crate) fn normal(&mut self) -> f64 {

@@ -1,4 +1,4 @@
-//! Common parts of `LSTM`, `GRU` and `RNN`: directions, sequences, activations and layouts.
+//! Directions, sequences, activations and layouts that `LSTM`, `GRU` and `RNN` share.
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -20,13 +20,13 @@ pub enum RecurrentDirection {
 }
 
 impl RecurrentDirection {
-    /// How many passes there are.
+    /// Returns the number of passes.
     #[must_use]
     pub fn count(self) -> usize {
         if self == Self::Bidirectional { 2 } else { 1 }
     }
 
-    /// Whether a pass reads from the end.
+    /// Returns whether a pass reads from the end.
     fn is_reversed(self, pass: usize) -> bool {
         self == Self::Reverse || pass == 1
     }
@@ -133,7 +133,7 @@ pub struct RecurrentAttributes {
     pub activations: Vec<CellActivation>,
     /// Limit of the arguments of activations, on either side.
     pub clip: Option<f64>,
-    /// Whether the batch comes before the steps (`layout` 1, from opset 14 on).
+    /// True if the batch comes before the steps (`layout` 1, from opset 14 on).
     pub batch_first: bool,
 }
 

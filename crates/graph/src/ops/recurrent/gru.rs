@@ -11,9 +11,9 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// reset, hidden.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gru {
-    /// Attributes that all recurrent operators have.
+    /// The attributes that all recurrent operators have.
     pub recurrence: RecurrentAttributes,
-    /// Whether the reset gate applies behind the product with the state's weights, not before.
+    /// True if the reset gate applies behind the product with the state's weights, not before.
     pub linear_before_reset: bool,
 }
 

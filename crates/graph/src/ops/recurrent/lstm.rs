@@ -11,9 +11,9 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// the order input, output, forget, cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lstm {
-    /// Attributes that all recurrent operators have.
+    /// The attributes that all recurrent operators have.
     pub recurrence: RecurrentAttributes,
-    /// Whether the forget gate is one less the input gate.
+    /// True if the forget gate is one less the input gate.
     pub input_forget: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext};
 /// ONNX `RNN`: inputs `X`, `W`, `R`, `B`, `sequence_lens`, `initial_h`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rnn {
-    /// Attributes that all recurrent operators have.
+    /// The attributes that all recurrent operators have.
     pub recurrence: RecurrentAttributes,
 }
 

@@ -25,14 +25,14 @@ pub struct ArgReduce {
     pub kind: ArgReduceKind,
     /// The axis; negative ones count from the end.
     pub axis: i64,
-    /// Whether the axis stays, with length 1.
+    /// True if the axis stays, with length 1.
     pub keepdims: bool,
-    /// Whether the last of equal elements wins rather than the first.
+    /// True if the last of equal elements wins rather than the first.
     pub select_last_index: bool,
 }
 
 impl ArgReduce {
-    /// Whether a later element takes the place of the best one so far.
+    /// Returns whether a later element takes the place of the best one so far.
     fn beats<T: PartialOrd>(&self, later: &T, best: &T) -> bool {
         #[allow(clippy::eq_op, reason = "only a NaN differs from itself")]
         let (later_nan, best_nan) = (later != later, best != best);

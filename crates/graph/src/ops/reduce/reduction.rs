@@ -43,9 +43,9 @@ pub struct Reduce {
     pub kind: ReduceKind,
     /// The axes, where they are an attribute.
     pub axes: Option<Vec<i64>>,
-    /// Whether reduced axes stay, with length 1.
+    /// True if reduced axes stay, with length 1.
     pub keepdims: bool,
-    /// Whether no axes means none, rather than all.
+    /// True if no axes means none, rather than all.
     pub noop_with_empty_axes: bool,
 }
 
@@ -86,7 +86,8 @@ impl ReduceKind {
         }
     }
 
-    /// Integer form of [`ReduceKind::float`]; `None` for what is computed as a float.
+    /// Returns the value and fold of [`ReduceKind::float`] for integers; `None` for a kind that is
+    /// computed as a float.
     fn integer(self, range: (i128, i128)) -> Option<IntegerFold> {
         Some(match self {
             Self::Sum | Self::Mean => (0, |a, x| a.wrapping_add(x)),

@@ -22,7 +22,7 @@ pub struct TopK {
     pub k: Option<i64>,
     /// The largest rather than the smallest.
     pub largest: bool,
-    /// Whether the order matters; results here are sorted in any case.
+    /// True if the order matters; results here are sorted in any case.
     pub sorted: bool,
 }
 

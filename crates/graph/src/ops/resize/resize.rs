@@ -15,7 +15,7 @@ use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::{bounds, values};
 
-/// Meaning of `sizes` for the proportions of an image (from opset 18 on).
+/// Effect of `sizes` on the proportions of an image (from opset 18 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AspectRatio {
     /// Every axis gets its size.
@@ -33,15 +33,15 @@ pub struct Resize {
     pub interpolation: ResizeInterpolation,
     /// How an output position maps to the input.
     pub coordinates: CoordinateMode,
-    /// Whether elements outside the input have no weight, instead of repeating the edge.
+    /// True if elements outside the input have no weight, instead of repeating the edge.
     pub exclude_outside: bool,
-    /// Whether a reduction averages over all that it replaces.
+    /// True if a reduction averages over all that it replaces.
     pub antialias: bool,
     /// Value outside the input with `tf_crop_and_resize`.
     pub extrapolation_value: f64,
     /// The axes that scales and sizes are for; all if absent.
     pub axes: Option<Vec<i64>>,
-    /// Meaning of sizes.
+    /// Effect of `sizes` on the proportions.
     pub aspect_ratio: AspectRatio,
     /// The scales of the attribute (`Upsample` before opset 9).
     pub scales: Option<Vec<f64>>,
@@ -247,10 +247,10 @@ impl Resize {
         }
     }
 
-    /// Samples that make up every place of each axis of the result.
+    /// Returns the elements and weights that make up every position of each axis of the result.
     ///
     /// # Errors
-    /// When the values of the inputs do not fit the shape.
+    /// Returns an error if the values of the inputs do not fit the shape.
     pub fn samples(
         &self,
         shape: &[usize],

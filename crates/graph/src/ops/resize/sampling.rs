@@ -3,14 +3,14 @@
 use crate::error::OpError;
 use crate::operator::ParseContext;
 
-/// How an output position maps to the input, by ONNX's name of the mode.
+/// Mapping of an output position to the input, by ONNX's name of the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoordinateMode {
     /// Centres of elements: `(x + 1/2) / scale - 1/2`.
     HalfPixel,
-    /// Like `HalfPixel`, around the middle of an output whose length was rounded.
+    /// Same as `HalfPixel`, around the middle of an output whose length was rounded.
     HalfPixelSymmetric,
-    /// Like `HalfPixel`, but a single output element reads the first.
+    /// Same as `HalfPixel`, but a single output element reads the first.
     PytorchHalfPixel,
     /// The first and last elements fall on one another.
     AlignCorners,
@@ -89,7 +89,7 @@ pub(super) struct AxisPlan {
 /// The input elements of an output position with their weights; `None` outside the input.
 pub type WeightedSample = Option<Vec<(usize, f64)>>;
 
-/// Data that all axes share.
+/// Parameters that all axes share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedSampling {
     pub(super) coordinates: CoordinateMode,
@@ -131,7 +131,7 @@ impl SharedSampling {
         }
     }
 
-    /// Samples that make up every output position of an axis.
+    /// Returns the elements and weights that make up every output position of an axis.
     pub(super) fn samples(&self, axis: &AxisPlan) -> Vec<WeightedSample> {
         (0..axis.output).map(|position| self.sample(axis, position)).collect()
     }

@@ -15,7 +15,7 @@ use crate::ops::shape::join_tensors;
 pub struct ConcatFromSequence {
     /// The axis to join on; may count from the end of the result's.
     pub axis: i64,
-    /// Whether the axis is a new one, on which each tensor has one position.
+    /// True if the axis is a new one, on which each tensor has one position.
     pub new_axis: bool,
 }
 

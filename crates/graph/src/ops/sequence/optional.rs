@@ -11,7 +11,7 @@ use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 /// ONNX `Optional`: an optional value that holds the input, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optional {
-    /// Kind that the value would hold, where there is no input.
+    /// The fact of the value that the optional would hold, if there is no input.
     pub empty: Option<Fact>,
 }
 

@@ -14,7 +14,7 @@ use crate::ops::bounds;
 pub struct SplitToSequence {
     /// The axis to cut; may count from the end.
     pub axis: i64,
-    /// Whether pieces of length 1 keep the axis where no lengths are given.
+    /// True if pieces of length 1 keep the axis where no lengths are given.
     pub keepdims: bool,
 }
 

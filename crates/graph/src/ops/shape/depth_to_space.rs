@@ -12,7 +12,7 @@ use crate::ops::bounds;
 pub struct DepthToSpace {
     /// Side of the square that channels become.
     pub block_size: usize,
-    /// Whether the channel is the slower part of an input channel's number (`CRD`) instead of the
+    /// True if the channel is the slower part of an input channel's number (`CRD`) instead of the
     /// block (`DCR`).
     pub column_row_depth: bool,
 }
@@ -22,7 +22,7 @@ pub struct DepthToSpace {
 pub struct SpaceToDepth {
     /// Side of the square that becomes channels.
     pub block_size: usize,
-    /// Whether the channel is the slower part of an output channel's number (`CRD`) instead of the
+    /// True if the channel is the slower part of an output channel's number (`CRD`) instead of the
     /// block (`DCR`, the only order of older opsets).
     pub column_row_depth: bool,
 }

@@ -24,7 +24,7 @@ pub enum DropoutMode {
 /// out, and a mask of what stays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dropout {
-    /// Whether the mask has the input's type (before opset 10) instead of `BOOL`.
+    /// True if the mask has the input's type (before opset 10) instead of `BOOL`.
     pub mask_like_input: bool,
     /// When elements are left out.
     pub training: DropoutMode,

@@ -24,7 +24,7 @@ pub enum PadMode {
 /// input 3 (from opset 18 on) names the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {
-    /// Content of the frame.
+    /// The content of the frame.
     pub mode: PadMode,
     /// Lengths of the attribute: all begins, then all ends; negative ones cut.
     pub pads: Option<Vec<i64>>,

@@ -12,7 +12,7 @@ use crate::ops::legacy::WithConstants;
 /// ONNX `Reshape`: inputs `data` and `shape`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reshape {
-    /// Whether a 0 in the target is a length of 0 (from opset 14 on) instead of the input's length
+    /// True if a 0 in the target is a length of 0 (from opset 14 on) instead of the input's length
     /// of the same axis.
     pub allow_zero: bool,
 }
@@ -21,7 +21,7 @@ pub struct Reshape {
 enum ShapeEntry {
     /// A length.
     Length(Dim),
-    /// Length that makes the element counts equal.
+    /// The length that makes the element counts equal.
     Rest,
 }
 
@@ -44,7 +44,7 @@ impl Reshape {
     /// The resulting shape for an input shape and a target with 0 and -1 in it.
     ///
     /// # Errors
-    /// When the target does not fit the number of elements.
+    /// Fails when the target does not fit the number of elements.
     pub fn output_shape(&self, input: &[usize], target: &[i64]) -> Result<Vec<usize>, OpError> {
         let mut rest = None;
         let mut shape = Vec::with_capacity(target.len());

@@ -45,7 +45,7 @@ impl SliceRange {
     /// Clamps a range to an axis as ONNX says.
     ///
     /// # Errors
-    /// When the step is 0.
+    /// Fails when the step is 0.
     fn resolve(
         axis: usize,
         len: usize,
@@ -150,10 +150,11 @@ impl Slice {
         Ok(Box::new(Self { ranges: None }))
     }
 
-    /// Ranges that the slice takes of an input of this shape; `inputs` are those of the node.
+    /// Returns the ranges that the slice takes from an input of this shape; `inputs` are those of
+    /// the node.
     ///
     /// # Errors
-    /// When the ranges do not fit the shape.
+    /// Returns an error if the ranges do not fit the shape.
     pub fn ranges(
         &self,
         shape: &[usize],

@@ -15,9 +15,9 @@ pub struct Split {
     pub axis: i64,
     /// The lengths of the attribute.
     pub split: Option<Vec<usize>>,
-    /// How many pieces there are where no lengths are given.
+    /// Number of pieces where no lengths are given.
     pub pieces: usize,
-    /// Whether the last piece may be shorter (from opset 18 on).
+    /// True if the last piece may be shorter (from opset 18 on).
     pub uneven: bool,
 }
 
@@ -59,7 +59,7 @@ impl Split {
     /// The lengths of the pieces of an axis of length `len`.
     ///
     /// # Errors
-    /// When they do not add up to it.
+    /// Fails when they do not add up to it.
     pub fn lengths(&self, len: usize, given: Option<&[i64]>) -> Result<Vec<usize>, OpError> {
         let given = match (given, &self.split) {
             (Some(input), _) => Some(bounds::lengths(input, "an entry of 'split'")?),

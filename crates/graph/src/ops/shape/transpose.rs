@@ -26,7 +26,7 @@ impl Transpose {
     /// The permutation for an input of this rank.
     ///
     /// # Errors
-    /// When the attribute is for another rank.
+    /// Fails when the attribute is for another rank.
     pub fn permutation(&self, rank: usize) -> Result<Vec<usize>, OpError> {
         match &self.perm {
             None => Ok((0..rank).rev().collect()),

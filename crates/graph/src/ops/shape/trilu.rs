@@ -10,7 +10,7 @@ use crate::ops::bounds;
 /// ONNX `Trilu`; optional input 1 shifts the diagonal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trilu {
-    /// Whether the upper triangle stays.
+    /// True if the upper triangle stays.
     pub upper: bool,
 }
 

@@ -22,7 +22,7 @@ pub struct Dft {
     pub axis: i64,
     /// From a spectrum to a signal.
     pub inverse: bool,
-    /// Whether spectra lack the half that symmetry gives.
+    /// True if spectra lack the half that symmetry gives.
     pub onesided: bool,
 }
 

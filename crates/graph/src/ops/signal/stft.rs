@@ -16,7 +16,7 @@ use crate::ops::values::{expect_float, floats, from_floats};
 /// Output: `[B, frames, frequencies, 2]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stft {
-    /// Whether spectra lack the half that symmetry gives.
+    /// True if spectra lack the half that symmetry gives.
     pub onesided: bool,
 }
 

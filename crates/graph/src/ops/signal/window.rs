@@ -18,7 +18,7 @@ use crate::ops::values::{expect_number, from_floats, from_integers};
 pub struct CosineWindow {
     /// `a`, `b` and `c`.
     pub terms: [f64; 3],
-    /// Whether `N` is the length; otherwise one less, so that both ends are equal.
+    /// True if `N` is the length; otherwise one less, so that both ends are equal.
     pub periodic: bool,
     /// The type of the result.
     pub dtype: DataType,

@@ -23,7 +23,7 @@ pub enum CaseChange {
 pub struct StringNormalizer {
     /// How the letters of what stays change.
     pub case_change: CaseChange,
-    /// Whether stop words only match in their own case.
+    /// True if stop words only match in their own case.
     pub is_case_sensitive: bool,
     /// The words to leave out.
     pub stopwords: Vec<ByteString>,

@@ -52,7 +52,7 @@ pub struct TfIdfVectorizer {
     pub known: BTreeMap<Vec<TextItem>, CountColumn>,
     /// Numbers in a row of the result.
     pub columns: usize,
-    /// Whether items are words.
+    /// True if items are words.
     pub words: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum UpdateRule {
         alpha: f32,
         /// Factor on the gradient from the second step on.
         beta: f32,
-        /// Whether to look ahead.
+        /// True to look ahead.
         nesterov: bool,
     },
 }
@@ -53,7 +53,7 @@ pub struct Optimiser {
     pub rule: UpdateRule,
     /// How much of a parameter is added to its gradient.
     pub norm_coefficient: f32,
-    /// How many parameters there are.
+    /// Number of parameters.
     pub parameters: usize,
 }
 
@@ -134,7 +134,7 @@ impl Optimiser {
     }
 }
 
-/// How many states a parameter has.
+/// Returns the number of states that a parameter has.
 fn states(rule: UpdateRule) -> usize {
     match rule {
         UpdateRule::Adam { .. } => 2,

@@ -17,7 +17,7 @@ use crate::ops::values::{TensorValues, expect_float};
 /// Outputs: `Y` laid out like `Q`, all keys, all values, and the scores at a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
-    /// Whether a query sees no key behind its own position.
+    /// True if a query sees no key behind its own position.
     pub is_causal: bool,
     /// Factor on the scores; `1/√D` if absent.
     pub scale: Option<f32>,
@@ -79,7 +79,7 @@ impl Attention {
         }))
     }
 
-    /// Whether the query at an absolute position may see a key, masks aside.
+    /// Returns whether the query at an absolute position may see a key, masks aside.
     fn sees(&self, position: i64, key: usize) -> bool {
         let key = i64::try_from(key).unwrap_or(i64::MAX);
         let reach = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);

@@ -14,7 +14,7 @@ use crate::ops::values::{expect_float, floats, from_floats};
 /// `[B, C, k − 1]` of before (zeros if absent). Outputs: `[B, C, T]` and the last `k − 1` inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CausalConvWithState {
-    /// Whether `x · sigmoid(x)` is applied to the result.
+    /// True if `x · sigmoid(x)` is applied to the result.
     pub silu: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct FlexAttention {
     pub softmax_precision: Option<DataType>,
     /// The subgraph of scores and that of weights, as far as there are any.
     pub bodies: Vec<OperatorBody>,
-    /// Whether the first subgraph is that of scores.
+    /// True if the first subgraph is that of scores.
     pub has_score_mod: bool,
 }
 
@@ -59,7 +59,7 @@ impl FlexAttention {
         self.softmax_precision.unwrap_or(default)
     }
 
-    /// Tensor of scores that the subgraphs see.
+    /// Returns the fact of the tensor of scores that the subgraphs take.
     fn seen(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Fact, OpError> {
         let q = inputs.required(0)?;
         let k = inputs.required(1)?;

@@ -20,7 +20,7 @@ impl WideHeads {
     /// Reads `[B, H, S, D]`, or `[B, S, H · D]` with the number of heads.
     ///
     /// # Errors
-    /// When the rank is another, or the heads do not divide the last axis.
+    /// Fails when the rank is another, or the heads do not divide the last axis.
     pub(crate) fn read(tensor: &Tensor, heads: Option<usize>, what: &str) -> Result<Self, OpError> {
         let stored = match *tensor.shape() {
             [_, _, _, _] => tensor.clone(),
@@ -45,7 +45,7 @@ impl WideHeads {
     /// These heads with those of `past` before them along the positions.
     ///
     /// # Errors
-    /// When batch, heads or width differ, or the result is too large.
+    /// Fails when batch, heads or width differ, or the result is too large.
     pub(crate) fn after(self, past: Option<&Tensor>, what: &str) -> Result<Self, OpError> {
         let Some(past) = past else { return Ok(self) };
         let past = Self::read(past, None, what)?;
@@ -98,7 +98,7 @@ pub(crate) fn divided(hidden: usize, heads: usize, what: &str) -> Result<usize, 
 /// unknown.
 ///
 /// # Errors
-/// When the rank is neither 3 nor 4.
+/// Fails when the rank is neither 3 nor 4.
 pub(crate) fn head_dims(
     fact: &Fact,
     heads: Option<usize>,
@@ -123,10 +123,10 @@ pub(crate) fn head_dims(
     }
 }
 
-/// Stage of the scores that is an output of its own.
+/// Stage at which the scores are an output of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreStage {
-    /// Scaled products of queries and keys.
+    /// After scaling the products of queries and keys.
     Raw,
     /// After the soft cap.
     Capped,

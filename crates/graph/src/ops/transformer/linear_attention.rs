@@ -24,9 +24,9 @@ pub struct LinearAttention {
     pub kv_num_heads: usize,
     /// Factor on the output; 0 means `1/√d_k`.
     pub scale: f32,
-    /// Whether the state fades.
+    /// True if the state fades.
     pub gated: bool,
-    /// Whether the state is corrected instead of added to.
+    /// True if the state is corrected instead of added to.
     pub delta: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Parts of transformers.
+//! Operators of transformers.
 
 mod attention;
 mod causal_conv_with_state;

@@ -18,7 +18,7 @@ use crate::ops::values::{expect_float, floats};
 /// Source: Su et al. 2021, "RoFormer", arXiv 2104.09864.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RotaryEmbedding {
-    /// Whether pairs are neighbours; otherwise their elements are half a vector apart.
+    /// True if pairs are neighbours; otherwise their elements are half a vector apart.
     pub interleaved: bool,
     /// How many elements of each vector turn; 0 means all.
     pub rotary_dim: usize,
@@ -66,7 +66,7 @@ impl RotaryEmbedding {
     /// How many pairs of a vector turn.
     ///
     /// # Errors
-    /// When the vector is shorter, or has an odd number of elements to turn.
+    /// Fails when the vector is shorter, or has an odd number of elements to turn.
     pub fn pairs(&self, width: usize) -> Result<usize, OpError> {
         let turned = if self.rotary_dim == 0 { width } else { self.rotary_dim };
         if turned > width || !turned.is_multiple_of(2) {

@@ -17,7 +17,7 @@ use crate::ops::values::expect_same;
 pub struct TensorScatter {
     /// The axis of positions; negative ones count from the end.
     pub axis: i64,
-    /// Whether writing goes on at the beginning when it reaches the end.
+    /// True if writing goes on at the beginning when it reaches the end.
     pub circular: bool,
 }
 

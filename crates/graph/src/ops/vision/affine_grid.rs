@@ -14,7 +14,7 @@ use crate::ops::values::{expect_float, floats, from_floats};
 /// Output: `[N, H, W, 2]` or `[N, D, H, W, 3]`, last axis of the image first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffineGrid {
-    /// Whether −1 and 1 are the centres of the outermost elements instead of their outer edges.
+    /// True if −1 and 1 are the centres of the outermost elements instead of their outer edges.
     pub align_corners: bool,
 }
 

@@ -19,7 +19,7 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// Value outside the image.
+/// Values outside the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplePadding {
     /// Zeros.
@@ -41,9 +41,9 @@ pub enum SamplePadding {
 pub struct GridSample {
     /// How to interpolate.
     pub mode: SampleMode,
-    /// Value outside.
+    /// Values outside the image.
     pub padding: SamplePadding,
-    /// Whether −1 and 1 are the centres of the outermost elements instead of their outer edges.
+    /// True if −1 and 1 are the centres of the outermost elements instead of their outer edges.
     pub align_corners: bool,
 }
 

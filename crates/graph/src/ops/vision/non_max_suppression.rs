@@ -14,7 +14,7 @@ use crate::ops::values::{expect_float, floats};
 /// Output: `[found, 3]` of batch, class and box, best first in each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NonMaxSuppression {
-    /// Whether boxes are `x, y, width, height` around their centres, not `y1, x1, y2, x2`.
+    /// True if boxes are `x, y, width, height` around their centres, not `y1, x1, y2, x2`.
     pub center_point_box: bool,
 }
 

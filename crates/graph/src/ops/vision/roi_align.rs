@@ -26,9 +26,9 @@ pub struct RoiAlign {
     pub sampling_ratio: usize,
     /// Factor from the coordinates of the regions to those of the image.
     pub spatial_scale: f32,
-    /// Whether elements have their centres at half positions.
+    /// True if elements have their centres at half positions.
     pub half_pixel: bool,
-    /// Whether the largest value counts instead of the mean.
+    /// True if the largest value counts instead of the mean.
     pub max: bool,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct FewRows<'a> {
     pub(super) a: &'a [f32],
     pub(super) lda: usize,
     pub(super) products: &'a [CheckedBlockProduct<'a>],
-    /// Whether the first product multiplies the second, and only that is stored.
+    /// True if the first product multiplies the second, and only that is stored.
     pub(super) gated: bool,
 }
 
@@ -162,7 +162,7 @@ impl FewRows<'_> {
     }
 }
 
-/// Whether the instructions take bytes as they are.
+/// Test of whether the instructions take bytes directly.
 struct BytewiseInstructions;
 
 impl DotKernel for BytewiseInstructions {
@@ -172,7 +172,7 @@ impl DotKernel for BytewiseInstructions {
     }
 }
 
-/// Whether numbers of a whole byte become signed ones first.
+/// Test of whether numbers of a whole byte become signed ones first.
 struct SignedBytes;
 
 impl DotKernel for SignedBytes {

@@ -19,13 +19,13 @@ const SPAN: usize = 8 * UNIT;
 /// Values of each block beside its terms: [`FIRST`] to [`SCALED`], each for all rows of a tile.
 pub(super) const VALUES: usize = 4;
 
-/// Start of a sum of bytes, an integer: `-zero` times the sum of its terms.
+/// Place of the initial value of a sum of bytes, an integer: `-zero` times the sum of its terms.
 pub(super) const FIRST: usize = 0;
-/// Factor of a sum of a block of bytes.
+/// Place of the factor of a sum of a block of bytes.
 pub(super) const SCALE: usize = 1;
-/// The sum of the terms of a block.
+/// Place of the sum of the terms of a block.
 pub(super) const SUM: usize = 2;
-/// The same with its scale.
+/// Place of the same sum with its scale.
 pub(super) const SCALED: usize = 3;
 
 /// Rows that are computed at once of those that are left: a missing one is zeros.
@@ -45,7 +45,7 @@ fn rows_of(m: usize) -> usize {
 pub(super) struct PreparedRows {
     /// Numbers of a block; 0 where there are none.
     pub(super) block: usize,
-    /// Offset of every number.
+    /// The number to subtract from every code.
     pub(super) zero: f32,
     /// Terms of a row, whole units.
     terms: usize,

@@ -270,7 +270,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         totals
     }
 
-    /// Start of the sums of a block; behind the last block anything.
+    /// Returns the initial values of the sums of a block; arbitrary numbers behind the last block.
     #[inline(always)]
     fn firsts<S: Simd>(s: S, values: *const f32) -> [S::I; R] {
         std::array::from_fn(|row| {

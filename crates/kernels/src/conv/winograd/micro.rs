@@ -14,7 +14,7 @@ const AHEAD: usize = 12;
 
 /// The matrix products of some columns at some points.
 pub(super) struct WinogradProducts<'a> {
-    /// Columns for each point, whole panels.
+    /// The weights: the same number of columns for each point, in whole panels.
     pub(super) weights: &'a PackedB,
     /// All points.
     pub(super) all: usize,

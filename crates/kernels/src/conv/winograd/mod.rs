@@ -82,7 +82,7 @@ impl TileSide {
     }
 }
 
-/// Whether minimal filtering computes such a convolution.
+/// Returns whether minimal filtering computes such a convolution.
 pub(super) fn fits(p: &ConvParams) -> bool {
     p.kernel == [1, 3, 3]
         && p.stride == [1; 3]

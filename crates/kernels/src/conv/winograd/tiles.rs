@@ -84,7 +84,7 @@ pub(super) struct InputTransform<'a, F> {
     pub(super) row: usize,
     pub(super) inputs: TransformedInputs,
     pub(super) v: DisjointSlice<f32>,
-    /// Zeros, one for each channel of the image, for pixels outside.
+    /// Zeros for pixels outside, one for each channel of the image.
     pub(super) zeros: &'a [f32],
 }
 

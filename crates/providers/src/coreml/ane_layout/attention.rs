@@ -19,7 +19,7 @@ struct AneAttention {
     queries: MilVar,
     keys: Vec<MilVar>,
     values: Vec<MilVar>,
-    /// Whether the values lie as `(B, keys, 1, C)` too.
+    /// True if the values lie as `(B, keys, 1, C)` too.
     upright: bool,
     heads: usize,
 }
@@ -98,7 +98,7 @@ fn heads_of(emit: &mut ProgramEmitter<'_>, id: ValueId, heads: usize) -> Result<
     apart.iter().map(|head| emit.transpose(head, &[0, 2, 1, 3])).collect()
 }
 
-/// Whether a value broadcasts to scores along whole axes.
+/// Returns whether a value broadcasts to scores along whole axes.
 fn is_mask(emit: &ProgramEmitter<'_>, id: ValueId, scores: [usize; 4]) -> bool {
     let Some(shape) = emit.fixed_floats(id).filter(|shape| (1..=4).contains(&shape.len())) else {
         return false;

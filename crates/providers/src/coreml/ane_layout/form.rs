@@ -10,11 +10,11 @@ use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
 /// 1 are in no group: they are everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LayoutAxes {
-    /// Axes of B.
+    /// The axes that make up B.
     pub(crate) batch: Vec<usize>,
-    /// Axes of C.
+    /// The axes that make up C.
     pub(crate) channels: Vec<usize>,
-    /// Axes of S.
+    /// The axes that make up S.
     pub(crate) positions: Vec<usize>,
 }
 
@@ -53,7 +53,7 @@ impl LayoutAxes {
         Self::new(shape, [batch, &last, positions])
     }
 
-    /// Whether the channels are the last axis and nothing else.
+    /// Returns whether the channels are the last axis and nothing else.
     pub(super) fn in_rows(&self, shape: &[usize]) -> bool {
         let last: Vec<usize> = (shape.len().saturating_sub(1)..shape.len()).collect();
         self.channels == Self::new(shape, [&[], &last, &[]]).channels
@@ -135,7 +135,7 @@ impl ProgramEmitter<'_> {
         self.favoured.as_ref()?.forms.get(&id)
     }
 
-    /// Whether what reads a value wants it in a form.
+    /// Returns whether what reads a value wants it in a form.
     pub(super) fn is_wanted(&self, id: ValueId) -> bool {
         self.favoured.as_ref().is_some_and(|favoured| favoured.wanted.contains(&id))
     }
@@ -232,7 +232,7 @@ impl ProgramEmitter<'_> {
     /// Ends a node whose first output has a form; nobody reads the others.
     ///
     /// # Errors
-    /// When the form is not that of the graph's value.
+    /// Fails when the form is not that of the graph's value.
     pub(super) fn end_formed(
         &mut self,
         node: &Node,

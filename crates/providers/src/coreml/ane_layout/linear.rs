@@ -20,11 +20,11 @@ pub(super) const MAX_POSITIONS: usize = 16_384;
 pub(super) struct AneLinear {
     x: ValueId,
     weight: ValueId,
-    /// Whether the matrix is `[outputs, inputs]`.
+    /// True if the matrix is `[outputs, inputs]`.
     turned: bool,
     bias: Option<ValueId>,
     residual: Option<ValueId>,
-    /// Whether the residual multiplies.
+    /// True if the residual multiplies.
     gated: bool,
     activation: FusedActivation,
 }

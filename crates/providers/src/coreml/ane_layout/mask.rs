@@ -7,7 +7,8 @@ use galatea_tensor::{DataType, Tensor};
 use super::form::LayoutAxes;
 use crate::coreml::emit::{ProgramEmitter, Result, UnwritableNode};
 
-/// Mask that is added to scores: each axis is that of the scores or 1, and the heads lie on the third one.
+/// Mask that is added to scores: each axis is that of the scores or 1, and the heads lie on the
+/// third one.
 #[derive(Clone, Debug)]
 pub(super) struct AneMask {
     /// `(B, keys, heads, queries)`.
@@ -21,8 +22,9 @@ pub(super) struct AneMask {
 /// lengths of the scores.
 pub(super) type AneMaskKey = (Option<ValueId>, bool, [usize; 4]);
 
-/// Number that hides a key, and the bound below which a number is meant to. FP16 keeps sums with -10⁴ apart
-/// from infinities; masks that add -10⁴ themselves hide no key from a query that sees no other.
+/// Returns the number that hides a key, and the number below which a mask's number counts as
+/// hiding. FP16 keeps sums with -10⁴ apart from infinities; masks that add -10⁴ themselves hide no
+/// key from a query that sees no other.
 fn hidden(element: MilElement) -> (f32, f32) {
     match element {
         MilElement::Fp16 => (-1e4, -2e4),
@@ -129,7 +131,8 @@ impl ProgramEmitter<'_> {
     }
 }
 
-/// Mask that hides the keys behind each query, where the queries are the last positions, and this elsewhere.
+/// Returns the mask that hides the keys behind each query, if the queries are the last positions;
+/// `elsewhere` for all others.
 fn behind([queries, keys]: [usize; 2], elsewhere: f32) -> Vec<f32> {
     let row = |row: usize| {
         let hides = move |key: usize| key + queries > row + keys;

@@ -61,7 +61,7 @@ const ROWS: &[(&str, AneWriter)] = &[
 /// otherwise that somebody reads.
 ///
 /// # Errors
-/// When an operation is refused: the graph is written again in plain forms.
+/// Fails when an operation is refused: the graph is written again in plain forms.
 pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
     if emit.favoured.is_none() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Values of a graph that are wanted as (B, C, 1, S), found before anything is written.
+//! Plan of the values of a graph that should lie as (B, C, 1, S), made before anything is written.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::AneLayout;
 use super::linear::AneLinear;
 use super::mask::{self, AneMask};
 
-/// Values that lie as (B, C, 1, S), and those that are to.
+/// Values that lie as (B, C, 1, S), and values that should.
 #[derive(Debug, Default)]
 pub(crate) struct AneLayoutPlan {
     /// Values that something which computes in the form reads.
@@ -43,7 +43,8 @@ const THROUGH: &[&str] = &[
 ];
 
 impl AneLayoutPlan {
-    /// Finds the wishes of a graph; none where it has bodies, whose blocks do not see what others have made.
+    /// Plans the values of a graph; `None` if it has bodies, whose blocks do not see values made by
+    /// others.
     pub(crate) fn new(graph: &Graph) -> Option<Self> {
         if graph.nodes.iter().any(|node| !node.operator.bodies().is_empty()) {
             return None;
@@ -62,7 +63,7 @@ impl AneLayoutPlan {
     }
 }
 
-/// Whether a node is a convolution along one axis.
+/// Returns whether a node is a convolution along one axis.
 fn is_line(graph: &Graph, node: &Node) -> bool {
     let weight = node.input(1).and_then(|id| graph.constant(id));
     node.op_type == "Conv" && weight.is_some_and(|weight| weight.rank() == 3)

@@ -99,7 +99,7 @@ fn keep(emit: &mut ProgramEmitter<'_>, key: (ValueId, usize), var: &MilVar) {
     }
 }
 
-/// Makes of each head `[a, b]` the head `[-b, a]`.
+/// Turns each head `[a, b]` into the head `[-b, a]`.
 fn turned(emit: &mut ProgramEmitter<'_>, x: &MilVar, [heads, width]: [usize; 2]) -> Result<MilVar> {
     let half = width / 2;
     let row = |row: usize| {

@@ -1,4 +1,4 @@
-//! Whether two executables gave the same results.
+//! Comparison of whether two executables gave the same results.
 
 use galatea_graph::{Datum, converted};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
@@ -10,8 +10,8 @@ pub(in crate::coreml) const MAX_DIFFERENCE: f64 = 0.05;
 /// The largest number of FP16: beyond it, results are infinite there.
 const LARGEST: f64 = 65_504.0;
 
-/// Whether results are what FP16 makes of the expected ones: the length of their difference is at most `limit` of that of
-/// the whole.
+/// Returns whether results are what FP16 makes of the expected ones: the length of their difference is at most `limit`
+/// of that of the whole.
 pub(in crate::coreml) fn agree(
     found: &[Datum],
     expected: &[Datum],
@@ -74,7 +74,7 @@ pub(super) fn tensors_agree(found: &Tensor, expected: &Tensor, limit: f64) -> Re
     }
 }
 
-/// Whether an element is no number, or infinite, where the expected one is not.
+/// Returns whether an element is no number, or infinite, where the expected one is not.
 fn is_lost(found: f64, expected: f64) -> bool {
     !found.is_finite() && expected.is_finite() || found.is_nan() && !expected.is_nan()
 }
@@ -105,7 +105,7 @@ pub(in crate::coreml) fn none_lost(found: &[Datum], expected: &[Datum]) -> Resul
     Ok(())
 }
 
-/// Whether all elements that are floats are finite numbers.
+/// Returns whether all elements that are floats are finite numbers.
 fn finite(datum: &Datum) -> bool {
     fn each<T: Copy>(all: Option<Vec<T>>, finite: impl Fn(T) -> bool) -> bool {
         all.is_none_or(|all| all.into_iter().all(finite))
@@ -123,17 +123,19 @@ fn finite(datum: &Datum) -> bool {
     }
 }
 
-/// Whether all floats of results are finite numbers.
+/// Returns whether all floats of results are finite numbers.
 pub(in crate::coreml) fn all_finite(outputs: &[Datum]) -> bool {
     outputs.iter().all(finite)
 }
 
-/// Whether FP16 holds every float of the inputs: what it does not hold says nothing of a program.
+/// Returns whether FP16 holds every float of the inputs: what it does not hold says nothing of a
+/// program.
 pub(in crate::coreml) fn are_held(inputs: &[Datum]) -> bool {
     largest_floats(inputs).all(|largest| largest <= LARGEST)
 }
 
-/// Whether a run on these inputs says something of a program: one on nothing but zeros, as of a warm-up, does not.
+/// Returns whether a run on these inputs says something of a program: one on nothing but zeros, as of a warm-up,
+/// does not.
 pub(in crate::coreml) fn tell(inputs: &[Datum]) -> bool {
     let mut floats = largest_floats(inputs).peekable();
     floats.peek().is_none() || floats.any(|largest| largest > 0.0)

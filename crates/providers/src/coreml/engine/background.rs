@@ -31,7 +31,7 @@ pub(in crate::coreml) struct DeferredExecutable {
 struct DeferredState {
     name: String,
     standby: Arc<StandbyExecutable>,
-    /// Whether its results are right, once that is known.
+    /// The verdict on its results, once that is known.
     verdict: ValidationEntry,
     /// The standby's executable, as long as it serves.
     held: Mutex<Option<Arc<dyn Executable>>>,
@@ -55,7 +55,7 @@ impl fmt::Debug for DeferredExecutable {
     }
 }
 
-/// Maker of an executable.
+/// Function that makes an executable.
 pub(in crate::coreml) type ExecutableMaker =
     Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
 
@@ -83,7 +83,7 @@ impl DeferredExecutable {
     /// something else. `name` is for messages.
     ///
     /// # Errors
-    /// When it is waited for and cannot be made, or it is not and nothing else can serve.
+    /// Fails when it is waited for and cannot be made, or it is not and nothing else can serve.
     pub(in crate::coreml) fn start(
         name: String,
         make: ExecutableMaker,
@@ -131,7 +131,7 @@ impl DeferredState {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Executable that serves in the engine's place, which stays from now on.
+    /// Returns the executable that serves in place of the engine, and keeps it from now on.
     fn fallback(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
         let mut held = self.held();
         if let Some(there) = &*held {
@@ -269,8 +269,8 @@ impl DeferredState {
     }
 }
 
-/// Whether a failure is the engine's: not one of inputs that it does not take, and not one that a later run
-/// need not have.
+/// Returns whether a failure is the engine's: not one of inputs that it does not take, and not one that a
+/// later run need not have.
 fn blames(error: &RuntimeError) -> bool {
     !matches!(error, RuntimeError::Input(_) | RuntimeError::Lost { .. })
 }

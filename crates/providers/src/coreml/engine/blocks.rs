@@ -161,7 +161,7 @@ pub(super) fn placed(name: &str, tensor: &Tensor, at: (u64, usize, usize)) -> Pl
 /// The tensor that the other side has described, without a copy where that can be.
 ///
 /// # Errors
-/// When it does not lie within the block.
+/// Fails when it does not lie within the block.
 pub(super) fn found(
     placed: &PlacedTensor,
     block: &Arc<SharedBlock>,

@@ -25,11 +25,11 @@ use super::{CoreMlEngine, EngineError, counts};
 
 /// The compiled model in an entry.
 const MODEL: &str = "model.mlmodelc";
-/// File that lists the files of an entry.
+/// Name of the file that lists the files of an entry.
 const SEAL: &str = "seal";
-/// The end of names of folders that are being made or taken away.
+/// Suffix of folders that are being made or removed.
 const PASSING: &str = "tmp";
-/// Age at which such folders were left behind.
+/// Age from which such folders count as abandoned.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// The most files of a compiled model.
 const MAX_FILES: usize = 4096;
@@ -62,7 +62,8 @@ impl CompiledPackage {
     }
 }
 
-/// Conditions of compiled packages besides the package: the system's build and the chip.
+/// Returns the facts that compiled packages depend on besides the package: the system's build and
+/// the chip.
 #[must_use]
 pub fn facts() -> String {
     match ChipIdentity::detect() {
@@ -146,7 +147,7 @@ impl CompiledCache {
     /// A new folder under a name of its own, for what passes.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails when it cannot be made.
     pub fn passing(&self) -> Result<PathBuf, EngineError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -162,7 +163,7 @@ impl CompiledCache {
     /// A folder for what else is known of packages, which need not be there yet, and a number that is made once.
     ///
     /// # Errors
-    /// When the cache's folder cannot be written.
+    /// Fails when the cache's folder cannot be written.
     pub(super) fn records(&self) -> io::Result<(PathBuf, (u64, u64))> {
         Ok((self.folder.join("records"), self.key()?))
     }
@@ -197,7 +198,7 @@ impl CompiledCache {
     /// depends on besides the package.
     ///
     /// # Errors
-    /// When the package cannot be read or compiled, or the folder not be written.
+    /// Fails when the package cannot be read or compiled, or the folder not be written.
     pub fn compiled(
         &self,
         engine: &dyn CoreMlEngine,
@@ -342,7 +343,7 @@ fn read_seal(seal: &File) -> io::Result<Vec<CachedFile>> {
     rows.filter(|rows| !rows.is_empty()).ok_or_else(|| io::Error::other("the seal is broken"))
 }
 
-/// Whether an entry has the files of its seal and no others.
+/// Returns whether an entry has the files of its seal and no others.
 fn whole(entry: &Path, seal: &File, key: PackageDigest) -> io::Result<()> {
     let rows = read_seal(seal)?;
     let mut there = files(entry)?;

@@ -1,4 +1,4 @@
-//! Checks of the inputs of a prediction against the model's interface, before it runs.
+//! Checks that the inputs of a prediction fit the model, before it runs.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(super) fn inputs(
     interface.inputs.iter().map(take).collect()
 }
 
-/// Whether a tensor is one of the feature's.
+/// Returns whether a tensor is one of the feature's.
 fn fits(feature: &ModelFeature, tensor: &Tensor) -> Result<(), EngineError> {
     let expected = element(feature);
     if expected != Some(tensor.dtype()) {
@@ -86,7 +86,7 @@ pub(super) fn state(
     }
 }
 
-/// Whether two functions keep the same: states by name, whatever their order.
+/// Returns whether two functions keep the same: states by name, whatever their order.
 pub(super) fn same_states(
     own: &EngineInterface,
     other: &EngineInterface,

@@ -30,7 +30,7 @@ const THREADS: usize = 4;
 /// started this one, until that process lets go of it.
 ///
 /// # Errors
-/// When standard input is no socket, or what comes from it is no message.
+/// Fails when standard input is no socket, or what comes from it is no message.
 pub fn serve_here() -> io::Result<()> {
     if cfg!(target_os = "macos") {
         serve(Arc::new(CoreMl))
@@ -42,7 +42,7 @@ pub fn serve_here() -> io::Result<()> {
 /// Serves an engine to the process that has started this one, by the socket that is standard input.
 ///
 /// # Errors
-/// As [`serve_here`].
+/// Fails like [`serve_here`].
 pub fn serve(engine: Arc<dyn CoreMlEngine>) -> io::Result<()> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     answer(engine, UnixStream::from(socket))
@@ -53,7 +53,7 @@ struct HeldBlocks {
     qos: ThreadQos,
 }
 
-/// State that the requests share.
+/// State that all requests share.
 struct WorkerChild {
     engine: Arc<dyn CoreMlEngine>,
     models: Mutex<HashMap<u64, Arc<HeldBlocks>>>,
@@ -159,7 +159,7 @@ impl WorkerChild {
         locked(&self.models).get(&number).cloned().ok_or_else(none)
     }
 
-    /// Requests that take long.
+    /// Answers a request that takes long.
     fn prepare(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
             WorkerAsk::Compile(ask) => {
@@ -187,7 +187,7 @@ impl WorkerChild {
         }
     }
 
-    /// Requests that are over at once.
+    /// Answers a request that is done at once.
     fn keep(&self, ask: WorkerAsk) -> Result<WorkerReply, EngineError> {
         match ask {
             WorkerAsk::Open(ask) => {

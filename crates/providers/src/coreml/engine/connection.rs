@@ -36,7 +36,8 @@ pub struct WorkerLimits {
     pub prediction: Duration,
     /// Compiling and loading: the Neural Engine's compiler takes minutes for large models.
     pub preparation: Duration,
-    /// Number of ends of workers within `window` while a model predicted, after which that model is refused.
+    /// Number of workers that may end within `window` while a model predicted, before that model is
+    /// refused.
     pub most_ends: usize,
     /// How long an end counts.
     pub window: Duration,

@@ -162,9 +162,9 @@ struct LoadedFunction {
     /// One thread asks it at a time; predictions go on beside each other.
     model: Mutex<LoadedModel>,
     interface: EngineInterface,
-    /// Whether arrays of FP16 lie in surfaces, which the Neural Engine reads without a copy.
+    /// True if arrays of FP16 lie in surfaces, which the Neural Engine reads without a copy.
     surfaces: bool,
-    /// Whether this macOS predicts while nobody waits.
+    /// True if this macOS predicts while nobody waits.
     asynchronous: bool,
     compiled: PathBuf,
     units: ComputeUnits,

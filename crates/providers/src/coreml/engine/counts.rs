@@ -55,7 +55,7 @@ pub(in crate::coreml) fn nonfinite() {
     count(&NONFINITE);
 }
 
-/// Counters so far.
+/// Returns the counters' current values.
 #[must_use]
 pub fn counts() -> EngineCounts {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,15 +1,16 @@
-//! Engines that run packages: Core ML on a Mac, the interpreter everywhere, and either of them in a process of
-//! its own.
+//! Engines that run packages: Core ML on a Mac, the interpreter everywhere, and either of them in a
+//! process of its own.
 //!
-//! An [`CoreMlEngine`] compiles a package and loads it as an [`EngineModel`], whose predictions go on beside each
-//! other. [`CoreMl`] is the door to Core ML, [`ProgramInterpreter`] reads the package and runs it on the processor,
-//! and [`WorkerEngine`] is either of them in a child of the program: crashes of Core ML, of which several
-//! versions of macOS have some, then end the child and no server. Tensors lie in memory that both processes
-//! have; only messages of a few hundred bytes go through the socket between them.
+//! An [`CoreMlEngine`] compiles a package and loads it as an [`EngineModel`], whose predictions run
+//! concurrently. [`CoreMl`] calls Core ML. [`ProgramInterpreter`] reads the package and runs it on the
+//! CPU. [`WorkerEngine`] is either of them in a child process: a crash of Core ML, which several
+//! versions of macOS have, then ends the child and not the server. Tensors lie in shared memory;
+//! only messages of a few hundred bytes go through the socket.
 //!
-//! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`]. Compiling takes
-//! up to minutes, so a `DeferredExecutable` one serves by a [`StandbyExecutable`], which is what the session's other providers make of
-//! the partition, until the package is loaded and its first results have proved right.
+//! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`].
+//! Compiling takes up to minutes. Until the package is loaded and its first results have proved
+//! right, a `DeferredExecutable` one serves by a [`StandbyExecutable`]: the executable that the session's other
+//! providers make of the partition.
 
 pub(super) mod agree;
 mod background;
@@ -70,13 +71,13 @@ pub trait CoreMlEngine: Send + Sync + fmt::Debug {
     /// Makes of a package what [`CoreMlEngine::load`] takes, at `into`, where nothing is yet. May take minutes.
     ///
     /// # Errors
-    /// When the package cannot be read or is refused, or the place cannot be written.
+    /// Fails when the package cannot be read or is refused, or the place cannot be written.
     fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError>;
 
     /// Loads what [`CoreMlEngine::compile`] made. May take minutes the first time on a machine.
     ///
     /// # Errors
-    /// When it cannot be read or is refused.
+    /// Fails when it cannot be read or is refused.
     fn load(
         &self,
         compiled: &Path,
@@ -86,7 +87,7 @@ pub trait CoreMlEngine: Send + Sync + fmt::Debug {
     /// Where each operator of a function means to run.
     ///
     /// # Errors
-    /// When the engine has no plans, or refuses this model.
+    /// Fails when the engine has no plans, or refuses this model.
     fn plan(
         &self,
         compiled: &Path,
@@ -96,7 +97,7 @@ pub trait CoreMlEngine: Send + Sync + fmt::Debug {
 
 /// A model in memory. Any number of predictions may be under way at once.
 pub trait EngineModel: Send + Sync + fmt::Debug {
-    /// Inputs, outputs and states.
+    /// Returns its inputs, outputs and states.
     fn interface(&self) -> &EngineInterface;
 
     /// Starts a prediction and tells `done` when that has ended, also in an error. Predictions on one state
@@ -111,7 +112,7 @@ pub trait EngineModel: Send + Sync + fmt::Debug {
     /// A state of zeros, which stays until it is dropped.
     ///
     /// # Errors
-    /// When the model has no states, or there is no memory for them.
+    /// Fails when the model has no states, or there is no memory for them.
     fn new_state(&self) -> Result<StateNumber, EngineError>;
 
     /// Lets go of a state; one that is not there is no error.
@@ -120,21 +121,21 @@ pub trait EngineModel: Send + Sync + fmt::Debug {
     /// Copies what a state holds to another one of the model, after the predictions on both.
     ///
     /// # Errors
-    /// When one of them is not there or was lost, or there is no memory.
+    /// Fails when one of them is not there or was lost, or there is no memory.
     fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError>;
 
-    /// Loads another function of the same compiled model with the same states: those of one are taken by
-    /// both, and stay for as long as either does.
+    /// Loads another function of the same compiled model with the same states. Both functions take
+    /// the states of either, which stay for as long as one of the functions does.
     ///
     /// # Errors
-    /// As [`CoreMlEngine::load`], and when its states have other names, types or shapes.
+    /// Fails like [`CoreMlEngine::load`], and when its states have other names, types or shapes.
     fn beside(&self, options: &EngineLoadOptions) -> Result<Arc<dyn EngineModel>, EngineError>;
 }
 
 /// Predicts and waits for the outputs, in the order of [`EngineInterface::outputs`].
 ///
 /// # Errors
-/// As the prediction.
+/// Fails like the prediction.
 pub fn predict(
     model: &dyn EngineModel,
     inputs: Vec<NamedTensor>,
@@ -151,11 +152,11 @@ pub fn predict(
 /// Inputs, outputs and states of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineInterface {
-    /// Inputs of a prediction.
+    /// The inputs of a prediction.
     pub inputs: Vec<ModelFeature>,
-    /// Outputs.
+    /// The outputs of a prediction.
     pub outputs: Vec<ModelFeature>,
-    /// State that lasts from one prediction on it to the next.
+    /// The states, which last from one prediction to the next.
     pub states: Vec<ModelFeature>,
 }
 
@@ -164,7 +165,7 @@ pub struct EngineInterface {
 pub struct EngineLoadOptions {
     /// Which function; the default one where none is named.
     pub function: Option<String>,
-    /// Devices that it may run on.
+    /// The devices that it may run on.
     pub units: ComputeUnits,
     /// Takes longer to load so that predictions are faster.
     pub fast_prediction: bool,
@@ -231,7 +232,7 @@ pub enum EngineErrorKind {
 pub struct EngineError {
     /// At what it failed.
     pub kind: EngineErrorKind,
-    /// Message: what was found, where, and what was expected.
+    /// Message: the fault, its place, and the expected value.
     pub text: String,
 }
 

@@ -1,5 +1,6 @@
-//! Findings about partitions on this machine that are worth keeping: short texts in files beside the compiled
-//! packages. Nothing depends on them but time: what is missing or broken is found out anew.
+//! Findings about partitions on this machine that are worth keeping: short texts in files beside
+//! the compiled packages. They only save time: a record that is missing or broken is found out
+//! anew.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::Hasher;
@@ -26,7 +27,8 @@ pub(in crate::coreml) struct TextRecords {
 }
 
 impl TextRecords {
-    /// Records beside a cache of compiled packages. None where its folder cannot be used.
+    /// Returns the records beside a cache of compiled packages; `None` if its folder cannot be
+    /// used.
     pub(in crate::coreml) fn beside(cache: &CompiledCache) -> Option<Self> {
         let (folder, key) = cache.records().ok()?;
         Some(Self { folder, key })

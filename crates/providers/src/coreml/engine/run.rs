@@ -23,10 +23,10 @@ use super::{
 use crate::coreml::NAME;
 use crate::coreml::plans::PlanRecorder;
 
-/// Services of a program for the engines that run in it.
+/// Resources that a program gives the engines that run in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineHost {
-    /// Command that starts a worker: a program that calls [`super::serve_here`].
+    /// The command that starts a worker: a program that calls [`super::serve_here`].
     pub worker: WorkerCommand,
     /// Where compiled packages are kept.
     pub cache: CompiledCache,
@@ -40,7 +40,7 @@ pub fn set_host(host: EngineHost) {
     drop(HOST.set(host));
 }
 
-/// Records of the program's findings; none where it has no cache.
+/// Returns the program's records of findings; `None` if it has no cache.
 pub(in crate::coreml) fn records() -> Option<TextRecords> {
     TextRecords::beside(&HOST.get()?.cache)
 }
@@ -54,7 +54,7 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
 }
 
-/// Engine that runs whole packages, where it keeps what it has compiled, and how it loads.
+/// Engine for whole packages, with the cache of compiled packages and the options of loading.
 pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions);
 
 /// The engine for whole packages under the settings `worker` (`on` or `off`; a process of its own, which macOS
@@ -81,10 +81,10 @@ pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<ChosenEngine
 /// Which engine partitions run in, as settings say it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::coreml) struct EngineChoice {
-    /// Whether a worker runs them; where nobody says so, on macOS it does.
+    /// True if a worker runs them; the default is true on macOS only.
     worker: Option<bool>,
     power: PowerPolicy,
-    /// Whether a partition waits until it is compiled; where nobody says so, as the session's options say.
+    /// Compile mode of partitions; the default is that of the session's options.
     compile: Option<CompileMode>,
 }
 
@@ -113,22 +113,23 @@ impl EngineChoice {
         Some(result)
     }
 
-    /// Whether a worker runs partitions.
+    /// Returns whether a worker runs partitions.
     pub(in crate::coreml) fn runs(&self) -> bool {
         self.worker.unwrap_or(cfg!(target_os = "macos")) && HOST.get().is_some()
     }
 
-    /// Conditions of results.
+    /// Returns, as text, the settings that results depend on.
     pub(in crate::coreml) fn text(&self) -> String {
         format!("worker {} on {:?}", self.runs(), self.power)
     }
 
-    /// Whether a partition of a session with these options waits until it is compiled.
+    /// Returns whether a partition of a session with these options waits until it is compiled.
     pub(in crate::coreml) fn mode(&self, options: &SessionOptions) -> CompileMode {
         self.compile.unwrap_or(options.compile)
     }
 
-    /// Loader of a package in the program's worker, where partitions are to run there, which tells of its plan.
+    /// Returns a function that loads a package in the program's worker and reports its plan; `None`
+    /// if partitions do not run there.
     pub(in crate::coreml) fn maker(
         &self,
         package: NewPackage,
@@ -180,7 +181,7 @@ impl PackageRun {
     /// Compiles a package with one function, or finds it compiled, and loads it.
     ///
     /// # Errors
-    /// When the package cannot be written, compiled or loaded.
+    /// Fails when the package cannot be written, compiled or loaded.
     pub fn new(
         engine: &dyn CoreMlEngine,
         cache: &CompiledCache,
@@ -232,7 +233,7 @@ fn ordered(names: &[String], given: Vec<NamedTensor>) -> Result<Vec<Datum>, Runt
     names.iter().map(take).collect()
 }
 
-/// Meaning of a failure for a session.
+/// Turns a failure into an error of the session.
 fn told(error: EngineError) -> RuntimeError {
     let hung = error.kind == EngineErrorKind::Hung;
     match error.kind {

@@ -1,4 +1,5 @@
-//! Executable in an engine's place: made when it is needed first, and gone when nobody has it.
+//! Executable that serves in an engine's place: made on first need, and dropped when it is not used
+//! any more.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use galatea_graph::Graph;
 use galatea_runtime::{Executable, FallbackProviders, RuntimeError, SessionOptions};
 
-/// Maker of it, called as often as needed.
+/// Function that makes the executable, as often as it is called.
 type StandbyMaker = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
 
 /// An executable that exists while somebody has it.
@@ -22,7 +23,7 @@ impl fmt::Debug for StandbyExecutable {
 }
 
 impl StandbyExecutable {
-    /// Holds the maker; nothing is made yet.
+    /// Returns a standby that calls `make` on first need.
     #[must_use]
     pub fn new(make: Box<StandbyMaker>) -> Self {
         Self { make, made: Mutex::new(None) }
@@ -41,7 +42,7 @@ impl StandbyExecutable {
     /// The executable, made where nobody has it.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails when it cannot be made.
     pub fn get(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = made.as_ref().and_then(Weak::upgrade) {

@@ -11,13 +11,13 @@ use super::{
     EnginePlannedOperator,
 };
 
-/// Number that both sides must say at first; another one means other messages.
+/// Version of the messages, which both sides exchange first; they must be equal.
 pub(super) const VERSION: u32 = 2;
 
 /// The most bytes of a message: a plan of a large model is the longest.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Requests to the worker.
+/// Request to the worker.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WorkerRequest {
     /// The number that the answer has.
@@ -53,7 +53,7 @@ pub(super) enum WorkerAsk {
     CopyState(CopyState),
 }
 
-/// Answers of the worker.
+/// Answer of the worker.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct WorkerAnswer {
     /// The number of the request; 0 for what nobody asked for.
@@ -122,7 +122,7 @@ pub(super) struct LoadCommand {
     pub(super) path: Vec<u8>,
     #[prost(string, optional, tag = "3")]
     pub(super) function: Option<String>,
-    /// Numbers of Core ML's `MLComputeUnits`.
+    /// Number of the compute units in Core ML's `MLComputeUnits`.
     #[prost(uint32, tag = "4")]
     pub(super) units: u32,
     #[prost(bool, tag = "5")]
@@ -372,7 +372,7 @@ impl OperatorMessage {
 /// Writes a message with its length.
 ///
 /// # Errors
-/// When it is too long, or the other side is gone.
+/// Fails when it is too long, or the other side is gone.
 pub(super) fn write(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
     let len = message.encoded_len();
     let head = u32::try_from(len).ok().filter(|_| len <= MAX_BYTES);
@@ -406,7 +406,7 @@ impl IncomingWire {
     /// The next message, where it is complete.
     ///
     /// # Errors
-    /// When what came is no message.
+    /// Fails when what came is no message.
     pub(super) fn next<M: Message + Default>(&mut self) -> io::Result<Option<M>> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let len = usize::try_from(u32::from_le_bytes(*head)).unwrap_or(usize::MAX);

@@ -372,12 +372,12 @@ struct PredictionAttempt {
     model: Arc<SupervisedModel>,
     inputs: Vec<NamedTensor>,
     state: Option<StateNumber>,
-    /// Whether a worker has ended during it already.
+    /// True if a worker has ended during it already.
     again: bool,
     done: PredictionCallback,
 }
 
-/// Shared memory of a prediction until it is answered: nobody writes to it before.
+/// Shared memory of a prediction until it is answered: it is not written to before.
 struct LentBlocks {
     ready: WorkerModelHandle,
     leases: Vec<RequestBlock>,

@@ -148,7 +148,7 @@ const MOVED: &[&str] = &[
     "Compress",
 ];
 
-/// Whether an operator gives elements of its first input, or means of them.
+/// Returns whether an operator gives elements of its first input, or means of them.
 pub(super) fn moves(node: &Node) -> bool {
     node.domain.is_empty() && MOVED.contains(&node.op_type.as_str())
 }

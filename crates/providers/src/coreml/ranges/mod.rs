@@ -35,7 +35,7 @@ enum Fp16Excess {
     Proven,
 }
 
-/// Facts about the values of a graph so far.
+/// Bounds of the values of a graph so far.
 pub(super) struct GraphRanges<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
@@ -167,7 +167,7 @@ impl GraphRanges<'_> {
         self.dtype(id).is_some_and(DataType::is_float)
     }
 
-    /// Facts about a node's results, and whether it is computed in FP32.
+    /// Bounds a node's results, and decides whether it is computed in FP32.
     fn visit(&mut self, index: usize, node: &Node) {
         let found = interval::of_node(self, node);
         for &id in node.outputs.iter().flatten() {
@@ -196,7 +196,7 @@ impl GraphRanges<'_> {
         }
     }
 
-    /// Whether a node reads floats that FP16 does not hold as they are.
+    /// Returns whether a node reads floats that FP16 does not hold as they are.
     fn reads_wide(&self, node: &Node, read: Option<Fp16Excess>) -> bool {
         match read {
             None | Some(Fp16Excess::Scaled) => false,
@@ -243,12 +243,12 @@ impl GraphRanges<'_> {
         }
     }
 
-    /// Whether a reduction gives numbers as large as those that it reads.
+    /// Returns whether a reduction gives numbers as large as those that it reads.
     fn keeps(&self, node: &Node) -> bool {
         node.operator::<Reduce>().is_some()
     }
 
-    /// Whether a node gives sums that are larger than what they are made of.
+    /// Returns whether a node gives sums that are larger than what they are made of.
     fn grown(&self, node: &Node) -> Option<Fp16Excess> {
         let kind = node.operator::<Reduce>()?.kind;
         let long = || interval::reduced(self, node).is_some_and(|count| count >= LONG);
@@ -290,7 +290,8 @@ impl GraphRanges<'_> {
         self.graph.nodes.iter().enumerate().find(|(_, node)| node.outputs.contains(&Some(id)))
     }
 
-    /// Whether a value is what a step of codes stands for: of `DynamicQuantizeLinear`, and products of such.
+    /// Returns whether a value is what a step of codes stands for: of `DynamicQuantizeLinear`, and products
+    /// of such.
     fn is_unit(&self, id: ValueId) -> bool {
         let mut waiting = vec![id];
         let mut steps = 0;
@@ -329,7 +330,7 @@ impl GraphRanges<'_> {
     }
 }
 
-/// Whether a node may be part of what makes a scale.
+/// Returns whether a node may be part of what makes a scale.
 fn makes_scales(node: &Node) -> bool {
     const MAKERS: &[&str] =
         &["Mul", "Div", "Reciprocal", "DynamicQuantizeLinear", "Cast", "Max", "Clip"];

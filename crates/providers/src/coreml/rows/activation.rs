@@ -181,7 +181,7 @@ fn prelu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     Ok(vec![emit.op("add", vec![("x", MilArg::Var(above)), ("y", MilArg::Var(sloped))])?])
 }
 
-/// Last step of a fused operator.
+/// Emits the activation that a fused operator applies last.
 pub(in crate::coreml) fn fused(
     emit: &mut ProgramEmitter<'_>,
     activation: FusedActivation,

@@ -16,7 +16,8 @@ pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Rotary", rotary).of("ai.galatea"),
 ];
 
-/// Number that hides a key: enough for its share to be 0, and little enough for sums in FP16.
+/// Number that hides a key in FP16: enough for its share to be 0, and little enough for sums in
+/// FP16.
 pub(super) const HIDDEN_HALF: f32 = -1e4;
 pub(super) const HIDDEN: f32 = -1e30;
 
@@ -43,7 +44,7 @@ struct AttentionHeads {
     v: (MilVar, [Dim; 4]),
 }
 
-/// Steps that the scores of queries and keys go through.
+/// Steps between the scores of queries and keys and their shares.
 struct AttentionScoring {
     scale: f32,
     mask: Option<MilVar>,

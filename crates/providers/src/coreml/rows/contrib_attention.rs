@@ -67,7 +67,7 @@ fn together(parts: &mut DecomposedNode, heads: ContribHeads) -> Result<ValueId> 
     parts.reshape(value, &[signed(batch)?, signed(positions)?, signed(count * width)?])
 }
 
-/// Steps that the scores go through.
+/// Steps between the scores and their shares.
 #[derive(Debug, Default)]
 struct ContribScoring {
     scale: Option<f32>,
@@ -139,7 +139,8 @@ fn attend(
     Ok(ContribHeads { value, shape: [batch, heads, queries, of_v] })
 }
 
-/// Number that a key that is hidden for good adds to its score: enough for its share to be 0.
+/// Returns the number added to the score of a key that is hidden for good: enough for its share to
+/// be 0.
 fn hidden(emit: &ProgramEmitter<'_>) -> f32 {
     if emit.keeps_to_half() { HIDDEN_HALF } else { HIDDEN }
 }
@@ -525,7 +526,7 @@ fn contrib_rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     parts.write(emit, &[result])
 }
 
-/// Common values of a grouped attention.
+/// Values that are the same for all steps of a grouped attention.
 struct GroupedAttention<'a> {
     operator: &'a GroupQueryAttention,
     /// Positions of the caches that are given, and of those that result.
@@ -570,7 +571,8 @@ impl GroupedAttention<'_> {
         Ok(ContribHeads { value, shape: [batch, heads, self.total, width] })
     }
 
-    /// Mask that hides keys that a query does not see, `[batch, 1, queries, keys]`.
+    /// Makes the mask that hides keys from queries that do not see them, `[batch, 1, queries,
+    /// keys]`.
     fn mask(&self, parts: &mut DecomposedNode, hidden: f32) -> Result<ValueId> {
         let position = parts.counted(&[1, 1, self.total])?;
         let own = parts.unsqueeze(self.own, &[2])?;

@@ -66,7 +66,7 @@ fn body_of(
     })
 }
 
-/// Reads of the values around a body are made before its block begins.
+/// Makes the values that a body reads from around it, before its block begins.
 pub(super) fn captured(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,

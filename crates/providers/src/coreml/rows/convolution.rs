@@ -156,8 +156,8 @@ fn fused_conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
     Ok(vec![laid_out(emit, node, &result, last)?])
 }
 
-/// Lengths that are cut from each axis of the whole result of a transposed convolution, in front and behind;
-/// below zero where zeros are put behind it.
+/// Returns the lengths cut from each axis of the whole result of a transposed convolution, in front
+/// and behind. A negative length behind adds zeros.
 fn cuts(
     emit: &ProgramEmitter<'_>,
     node: &Node,

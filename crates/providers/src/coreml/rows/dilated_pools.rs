@@ -12,14 +12,14 @@ pub(super) struct DilatedWindow {
     kernel: Vec<usize>,
     strides: Vec<usize>,
     dilations: Vec<usize>,
-    /// Dilations of space, without pads.
+    /// Lengths of the spatial axes, without pads.
     lengths: Vec<usize>,
     before: Vec<usize>,
     after: Vec<usize>,
     output: Vec<usize>,
 }
 
-/// Whether a window has gaps.
+/// Returns whether a window has gaps.
 pub(super) fn has_gaps(window: &PoolWindow) -> bool {
     window.dilations.iter().any(|&step| step != 1)
 }
@@ -49,8 +49,8 @@ impl DilatedWindow {
         last + (self.kernel[axis] - 1) * self.dilations[axis] + 1
     }
 
-    /// Result of `operator` on the elements of each window, with `fill` around the image. The first two axes
-    /// are batch and channels.
+    /// Combines the elements of each window by `operator`, with `fill` around the image. The first
+    /// two axes are batch and channels.
     pub(super) fn combined(
         &self,
         emit: &mut ProgramEmitter<'_>,
@@ -89,7 +89,7 @@ impl DilatedWindow {
         Ok(found)
     }
 
-    /// Elements at one place of every window along an axis.
+    /// Returns the elements at one place of every window along an axis.
     fn part(
         &self,
         emit: &mut ProgramEmitter<'_>,

@@ -107,7 +107,7 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     FAMILIES.iter().flat_map(|family| family.iter().map(|row| (row.domain, row.name)))
 }
 
-/// Whether a node is computed in FP32 whatever its values are.
+/// Returns whether a node is computed in FP32 whatever its values are.
 pub(super) fn is_wide(node: &Node) -> bool {
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     rows.any(|row| row.name == node.op_type && row.domain == node.domain && row.wide.is_some())
@@ -116,7 +116,7 @@ pub(super) fn is_wide(node: &Node) -> bool {
 /// Writes a node.
 ///
 /// # Errors
-/// When it has no form in a program, with the reason.
+/// Fails when it has no form in a program, with the reason.
 pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
     if emit.is_known(node) {
         return Ok(());
@@ -130,7 +130,7 @@ pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
     emit.end(node, results)
 }
 
-/// Result of a node's own row, of the values that stand for the graph's.
+/// Emits a node by its own row; its inputs are the variables that stand for the graph's values.
 pub(super) fn plain(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match row_of(node) {
         Some(row) => (row.emit)(emit, node),

@@ -75,7 +75,7 @@ fn pad(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     Ok(vec![result])
 }
 
-/// Content of a frame.
+/// Returns the value that fills the frame.
 fn value(emit: &mut ProgramEmitter<'_>, node: &Node, attribute: f32, x: &MilVar) -> Result<MilArg> {
     let given = match node.input(2) {
         Some(id) if emit.fact(id)?.known_shape().is_none_or(|shape| !shape.contains(&0)) => {

@@ -260,12 +260,12 @@ impl DecomposedNode {
         self.op("Concat", &[("axis", axis.into())], all)
     }
 
-    /// Whether a value is a constant.
+    /// Returns whether a value is a constant.
     pub(super) fn is_constant(&self, id: ValueId) -> bool {
         self.graph.constant(id).is_some()
     }
 
-    /// How many elements a value has.
+    /// Returns the number of elements that a value has.
     pub(super) fn known_elements(&self, id: ValueId) -> Result<usize> {
         let found = self.dims(id)?.iter().map(Dim::known).product::<Option<usize>>();
         found.ok_or_else(|| UnwritableNode("lengths are known in a run only".to_owned()))
@@ -282,7 +282,7 @@ impl DecomposedNode {
     /// Writes the graph. Gives the values of its outputs, floats in the type of the node.
     ///
     /// # Errors
-    /// When a part has no form in a program, with its name and the reason.
+    /// Fails when a part has no form in a program, with its name and the reason.
     pub(super) fn write(
         mut self,
         emit: &mut ProgramEmitter<'_>,

@@ -89,7 +89,7 @@ fn gapped(
     DilatedWindow::new(window, lengths.collect::<Result<_>>()?).map(Some)
 }
 
-/// Whether FP32 holds all numbers of a type of integers.
+/// Returns whether FP32 holds all numbers of a type of integers.
 fn is_narrow(dtype: DataType) -> bool {
     use DataType::{Int8, Int16, Uint8, Uint16};
     matches!(dtype, Int8 | Int16 | Uint8 | Uint16)

@@ -50,7 +50,7 @@ impl QuantizeScales {
         Ok(Self { scale, zero, axis })
     }
 
-    /// Whether FP16 holds the scales as well as other numbers.
+    /// Returns whether FP16 holds the scales as well as other numbers.
     fn fit(&self, element: MilElement) -> bool {
         let fits = |scale: &f32| (MIN_HALF..65504.0).contains(&scale.abs());
         element != MilElement::Fp16 || self.scale.iter().all(fits)

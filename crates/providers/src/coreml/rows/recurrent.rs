@@ -186,7 +186,7 @@ fn reversed(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilVar> {
     emit.op("reverse", vec![("x", x.into()), ("axes", MilArg::Ints(vec![0]))])
 }
 
-/// Name that programs give to an activation that they compute as ONNX does.
+/// Returns the name in programs of an activation that they compute like ONNX.
 fn word(activation: CellActivation) -> Result<&'static str> {
     Ok(match activation {
         CellActivation::Tanh => "tanh",

@@ -98,7 +98,8 @@ fn reduced(
     emit.op(operation, vec![("x", x.into()), ("axes", axes), ("keep_dims", MilArg::Bool(keeps))])
 }
 
-/// Takes the first of equal elements: the last one is the first from the end.
+/// Emits the position of an extreme. The operator takes the first of equal elements: the last one
+/// is the first from the end.
 fn arg_reduce(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<ArgReduce>() else { return refuse("another kind") };
     let kind = operator.kind;

@@ -17,7 +17,7 @@ type SourcePlace = fn(f64, f64, f64) -> f64;
 pub(super) const ROWS: &[EmitRow] =
     &[EmitRow::onnx("Resize", resize), EmitRow::onnx("Upsample", resize)];
 
-/// Samples that make up each place of an axis that gets another length.
+/// Axis that gets another length, with the elements that make up each of its places.
 #[derive(Clone, Debug)]
 struct ResizedAxis {
     at: usize,
@@ -78,8 +78,8 @@ fn given(emit: &ProgramEmitter<'_>, node: &Node, at: Option<usize>) -> Result<Op
     }
 }
 
-/// Samples that make up each place of every axis. Axes of unknown lengths stay as they are: any length stands
-/// for theirs.
+/// Returns the elements that make up each place of every axis. Axes of unknown lengths are not
+/// resized, so any length stands for theirs.
 fn samples(
     emit: &ProgramEmitter<'_>,
     node: &Node,
@@ -125,7 +125,7 @@ fn partly(
 }
 
 impl ResizedAxis {
-    /// Whether every place is the element at that place.
+    /// Returns whether every place is the element at that place.
     fn is_still(&self) -> bool {
         let same = |(at, sample): (usize, &WeightedSample)| matches!(sample.as_deref(), Some([(from, weight)]) if *from == at && *weight == 1.0);
         self.samples.len() == self.len && self.samples.iter().enumerate().all(same)
@@ -158,7 +158,8 @@ impl ResizedAxis {
             .then_some(factor)
     }
 
-    /// Whether the weights are those of points at `place(position, length, length of the result)`.
+    /// Returns whether the weights are those of points at `place(position, length, length of the
+    /// result)`.
     fn is_at(&self, place: SourcePlace) -> bool {
         let len = number(self.len);
         let count = number(self.samples.len());
@@ -207,7 +208,7 @@ fn number(value: usize) -> f64 {
     value as f64
 }
 
-/// Value outside of the region of interest.
+/// Fills the places outside of the region of interest.
 fn around(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
@@ -388,7 +389,7 @@ fn by_factors(
     }
 }
 
-/// Whether the nearest elements are those that are repeated.
+/// Returns whether the nearest elements are those that are repeated.
 fn repeats(operator: &Resize, factors: [usize; 2]) -> bool {
     let simple = !matches!(
         operator.coordinates,

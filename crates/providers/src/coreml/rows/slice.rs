@@ -23,7 +23,7 @@ enum SliceBound {
     Found(MilVar),
 }
 
-/// Range that is taken of an axis.
+/// Range that is taken from an axis.
 #[derive(Clone, Debug)]
 struct AxisRange {
     axis: usize,
@@ -275,7 +275,7 @@ pub(super) fn looked_up(
     emit.as_numbers(x, |emit, x| super::index::gather_rows(emit, x, &table, axis))
 }
 
-/// Whether every length is known.
+/// Returns whether every length is known.
 pub(super) fn all_known(dims: &[Dim]) -> bool {
     dims.iter().all(|dim| dim.known().is_some())
 }

@@ -50,7 +50,7 @@ fn iteration(
     })
 }
 
-/// Results that iterations have collected, along a new axis.
+/// Stacks the values that iterations have collected, along a new axis.
 fn stacked(emit: &mut ProgramEmitter<'_>, values: Vec<MilVar>, axis: usize) -> Result<MilVar> {
     if values.is_empty() {
         return refuse("a loop without iterations");

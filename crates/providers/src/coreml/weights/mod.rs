@@ -22,7 +22,7 @@ const MIN_ELEMENTS: usize = 2048;
 /// How weights are stored in a package.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum WeightCompression {
-    /// Weights as they are computed with.
+    /// Stored in the type of the computation.
     #[default]
     None,
     /// 8 bits, with a scale for each output channel.

@@ -5,10 +5,12 @@ const ROUNDS: usize = 16;
 /// Values are put together in so many bins before the best ranges of them are looked for.
 const BINS: usize = 2048;
 
-/// Finds so many values, in rising order, near to which all given ones are: the sum of squared distances is the
-/// least, as far as bins tell values apart. Source: dynamic programming over ranges of sorted values (Wang
-/// and Song, "Ckmeans.1d.dp", 2011), by dividing places as their best cuts rise with them; then Lloyd's
-/// algorithm on the values themselves.
+/// Returns `entries` values, in rising order, such that the sum of squared distances of all given
+/// values to the nearest one is least, as far as bins tell values apart.
+///
+/// Source: dynamic programming over ranges of sorted values (Wang and Song, "Ckmeans.1d.dp", 2011),
+/// by dividing places as their best cuts rise with them; then Lloyd's algorithm on the values
+/// themselves.
 pub(super) fn table(values: &[f32], entries: usize) -> Vec<f32> {
     let mut sorted: Vec<f32> = values.to_vec();
     sorted.sort_by(f32::total_cmp);

@@ -85,12 +85,12 @@ const BF16_ROWS: usize = 8;
 
 struct FusedAttentionKernel {
     op: FusedAttention,
-    /// Whether products are those of BF16.
+    /// True if products are those of BF16.
     reduced: bool,
 }
 
 impl FusedAttentionKernel {
-    /// Whether products are those of BF16 for these shapes.
+    /// Returns whether products are those of BF16 for these shapes.
     fn reduces(&self, shapes: &CpuShapes) -> bool {
         let rows = |shape: &[usize]| {
             let axis = self.op.q_perm.get(2).copied().unwrap_or(0);

@@ -123,7 +123,7 @@ impl ConvChainKernel {
 }
 
 impl BoundConvPart {
-    /// Activation and residual behind the convolution, in a call of the chain.
+    /// Returns the epilogue of the convolution, in a call of the chain.
     fn epilogue<'a>(
         &self,
         call: &StepCall<'a>,
@@ -229,7 +229,7 @@ impl CpuKernel for ConvChainKernel {
     }
 }
 
-/// Whether a chain that fits is computed in bands, which likely pays or not.
+/// Returns whether a chain that fits is computed in bands, which likely pays or not.
 fn in_bands(all: &[BoundConvPart], batch: usize, pays: bool, choices: KernelChoices<'_>) -> bool {
     let names = if pays { ["bands", "apart"] } else { ["apart", "bands"] };
     let depthwise = all.iter().map(|bound| bound.packed.params()).find(|params| params.groups > 1);

@@ -214,7 +214,7 @@ impl PackedImageWeights {
         }
     }
 
-    /// Whether what a result of this type holds before can be the residual.
+    /// Returns whether what a result of this type holds before can be the residual.
     fn joins_result(&self, result: DataType) -> bool {
         match self {
             Self::Floats(packed) => result == DataType::Fp32 && packed.joins_result(),

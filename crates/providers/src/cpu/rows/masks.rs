@@ -1,4 +1,4 @@
-//! Operators behind attention masks: comparisons, logic, selections and conversions.
+//! Operators that attention masks are made of: comparisons, logic, selections and conversions.
 
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::cast::Cast;

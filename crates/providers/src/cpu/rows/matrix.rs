@@ -196,9 +196,9 @@ struct PackedProduct {
     b: Arc<PackedProductWeights>,
     of: ProductSubject,
     last: ProductTailSpec,
-    /// Whether the weights lie transposed in the model, and the factor on the product.
+    /// True if the weights lie transposed in the model, and the factor of the result.
     stored: (bool, f32),
-    /// Other libraries that can multiply.
+    /// The libraries that can also multiply.
     route: Option<BlasRoute>,
     /// The weights in the model's order and half their size, once somebody else has wanted them.
     halved: Arc<HalvedWeights>,
@@ -260,7 +260,7 @@ impl PackedProductWeights {
     }
 }
 
-/// Last steps of a product.
+/// Operations after a matrix multiplication.
 #[derive(Clone, Copy, Default)]
 struct ProductTailSpec {
     join: MatrixJoin,

@@ -99,7 +99,8 @@ impl CpuKernel for Transpose {
     }
 }
 
-/// Whether the order swaps two ranges of axes behind equal leading ones: (batch, rows, columns).
+/// Returns whether the order swaps two ranges of axes behind equal leading ones: (batch, rows,
+/// columns).
 fn matrices(shape: &[usize], order: &[usize]) -> Option<(usize, usize, usize)> {
     let lead = order.iter().enumerate().take_while(|&(at, &axis)| at == axis).count();
     let first = *order.get(lead)?;

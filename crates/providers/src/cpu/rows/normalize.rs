@@ -94,7 +94,7 @@ struct GroupNormKernel {
     /// Each channel by itself where absent.
     groups: Option<usize>,
     epsilon: f32,
-    /// Whether scale and bias have one element per group.
+    /// True if scale and bias have one element per group.
     per_group: bool,
 }
 

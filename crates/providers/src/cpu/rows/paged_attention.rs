@@ -35,7 +35,7 @@ fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Facts about a step before it runs.
+/// Properties of a step that are known before it runs.
 struct BoundPagedAttention {
     op: PagedAttention,
     rows: [Vec<usize>; 3],

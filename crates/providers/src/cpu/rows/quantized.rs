@@ -183,7 +183,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     },
 ];
 
-/// Whether a type of bytes is signed.
+/// Returns whether a type of bytes is signed.
 pub(super) fn is_signed(dtype: DataType) -> Result<bool, String> {
     match dtype {
         DataType::Int8 => Ok(true),
@@ -403,7 +403,7 @@ fn supports_product(view: &CpuNodeView<'_>, places: QuantizedInputs) -> Result<(
     Ok(())
 }
 
-/// Facts about a product before a run.
+/// Properties of a matrix multiplication that are known before a run.
 struct QuantizedProduct {
     places: QuantizedInputs,
     /// B where it is constant.
@@ -517,7 +517,7 @@ impl QuantizedProduct {
         Ok(columns)
     }
 
-    /// Parts that are not known before a run: scale, zero point and bias.
+    /// Returns the parameters that a run brings: scale, zero point and bias.
     fn columns_in(
         &self,
         call: &StepCall<'_>,
@@ -600,7 +600,7 @@ impl QuantizedProduct {
     }
 }
 
-/// Type of a result, and how bytes are made.
+/// Type of a result, and the limits of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QuantizedResult {
     /// Bytes, moved by `zero` and limited.
@@ -612,7 +612,7 @@ pub(super) enum QuantizedResult {
 }
 
 impl QuantizedResult {
-    /// Form of output 0; bytes need scale and zero point.
+    /// Returns the type of output 0; bytes need scale and zero point.
     pub(super) fn of(shapes: &CpuShapes, result: Option<(f32, i32)>) -> Result<Self, String> {
         let output = shapes.outputs.first().and_then(Option::as_ref);
         match (output.ok_or("no output")?.0, result) {

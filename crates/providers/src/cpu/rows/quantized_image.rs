@@ -147,14 +147,14 @@ fn supports_conv(view: &CpuNodeView<'_>, image: usize, weights: usize) -> Result
     Ok(())
 }
 
-/// Finish of the sums of a convolution whose parameters are constant.
+/// Scaling of the sums of a convolution whose parameters are constant.
 struct ScaledConvSums {
     zero: i32,
     /// A factor for each output channel.
     factors: Vec<f32>,
     bias: Option<Vec<i32>>,
     result: (f32, i32),
-    /// Value that is added, input [`SUMMAND`].
+    /// The value that is added, input [`SUMMAND`].
     summand: Option<ConvSummand>,
 }
 
@@ -165,7 +165,7 @@ struct ConvSummand {
     zero: i32,
     result: (f32, i32),
     signed_result: bool,
-    /// Whether the convolution's own result is signed.
+    /// True if the convolution's own result is signed.
     signed_own: bool,
 }
 
@@ -179,7 +179,7 @@ struct QuantizedConvWeights {
 }
 
 impl QuantizedConvWeights {
-    /// Value that is added, and scale and zero point of the convolution's own result.
+    /// Returns the summand, and scale and zero point of the convolution's own result.
     fn summand(&self) -> Option<(&ConvSummand, (f32, i32))> {
         let scaled = self.scaled.as_ref()?;
         Some((scaled.summand.as_ref()?, scaled.result))
@@ -192,7 +192,7 @@ type PackedQuantizedConv = (Arc<Int8Conv>, Option<Arc<ConvColumns>>);
 /// A convolution with constant weights.
 struct QuantizedConvKernel {
     parts: Arc<QuantizedConvWeights>,
-    /// Whether the image is signed.
+    /// True if the image is signed.
     signed: bool,
     /// Packed weights by padding, which may depend on the size of the image.
     packed: Mutex<Vec<PackedQuantizedConv>>,

@@ -39,7 +39,7 @@ struct ByRows {
     tables: [usize; 2],
     /// The input of positions, which may be missing.
     positions: usize,
-    /// Whether a single position is that of the first row.
+    /// True if a single position is that of the first row.
     one_is_first: bool,
 }
 
@@ -54,7 +54,7 @@ enum RotaryRows {
     InTurn,
 }
 
-/// Facts before the numbers are known.
+/// Properties of a step that are known before its values are.
 struct BoundRotary {
     sizes: Sizes,
     strides: HeadStrides,

@@ -9,7 +9,7 @@ use crate::cpu::{CpuShapes, CpuStep};
 pub(super) struct SpreadRuns<const N: usize> {
     /// Length of a run.
     pub(super) len: usize,
-    /// Whether an operand has an element for each of a run, or one for all.
+    /// Spread of an operand: an element for each of a run, or one for all.
     pub(super) full: [bool; N],
     pub(super) starts: Vec<[usize; N]>,
 }

@@ -30,7 +30,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
     },
 }];
 
-/// Transform of the sums.
+/// Kind of the ensemble, which decides what becomes of the sums.
 #[derive(Clone, Copy)]
 enum TreeEnsembleKernel<'a> {
     Classifier(&'a TreeEnsembleClassifier),
@@ -75,7 +75,7 @@ impl<'a> TreeEnsembleKernel<'a> {
         }
     }
 
-    /// Whether sums are the result.
+    /// Returns whether sums are the result.
     fn is_only_sum(self) -> bool {
         match self {
             Self::Classifier(_) => false,

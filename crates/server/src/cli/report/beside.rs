@@ -59,7 +59,7 @@ impl TimedRace {
     }
 }
 
-/// Returns at most [`MOST_SAMPLES`] of the samples, evenly spaced.
+/// Returns at most [`MAX_SAMPLES`] of the samples, evenly spaced.
 fn thinned(times: &[f64]) -> Vec<f64> {
     let step = times.len().div_ceil(MAX_SAMPLES).max(1);
     times.iter().step_by(step).copied().collect()

@@ -380,7 +380,7 @@ pub struct GruLayerProto {
     pub reverse_input: bool,
 }
 
-/// Common parameters of LSTMs.
+/// Parameters that all LSTMs share.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct LstmParams {
     #[prost(bool, tag = "10")]

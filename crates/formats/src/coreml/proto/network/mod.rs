@@ -46,7 +46,7 @@ pub enum ImageMapping {
     Rank4 = 1,
 }
 
-/// Classes of a classifier.
+/// Labels of a classifier.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum ClassLabels {
     #[prost(message, tag = "100")]
