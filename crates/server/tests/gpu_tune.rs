@@ -151,7 +151,9 @@ fn what_cannot_be_done_is_said() {
         (&["--provider", "gpu:99"], "99"),
         (&["--nonsense"], "nonsense"),
     ] {
-        let all = [&["tune", &model, "--provider", "gpu"][..], arguments].concat();
+        let provider: &[&str] =
+            if arguments.contains(&"--provider") { &[] } else { &["--provider", "gpu"] };
+        let all = [&["tune", &model][..], provider, arguments].concat();
         let told = home.refused(&all);
         assert!(told.contains(expected), "{arguments:?}: {told}");
         assert!(!told.contains("panicked"), "{told}");
