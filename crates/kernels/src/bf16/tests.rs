@@ -79,7 +79,10 @@ fn products_of_bf16_to_bf16_are_those_of_fp32_rounded() {
         (300, 96, 24),
         (514, 1300, 40),
     ] {
-        check_halves(m, k, n, 1);
+        // An emulated processor takes a minute for the large ones, which two threads cut as one does not.
+        if m * k * n < 10_000_000 {
+            check_halves(m, k, n, 1);
+        }
         check_halves(m, k, n, 2);
     }
 }
