@@ -294,7 +294,7 @@ impl GrammarConstraint {
     /// The tokens that may come next, in their order.
     ///
     /// # Errors
-    /// As for [`Self::mask`].
+    /// Fails like [`Self::mask`].
     pub fn allowed(&mut self) -> Result<Vec<u32>> {
         Ok(self.matcher.compute_mask_or_eos().map_err(failed)?.to_list())
     }
@@ -317,7 +317,7 @@ impl GrammarConstraint {
     /// taken.
     ///
     /// # Errors
-    /// As for [`Self::mask`].
+    /// Fails like [`Self::mask`].
     pub fn allowed_prefix(&mut self, tokens: &[u32]) -> Result<usize> {
         self.matcher.validate_tokens(tokens).map_err(failed)
     }
@@ -336,7 +336,7 @@ impl GrammarConstraint {
     /// Whether the answer may end here.
     ///
     /// # Errors
-    /// As for [`Self::mask`].
+    /// Fails like [`Self::mask`].
     pub fn may_finish(&mut self) -> Result<bool> {
         if self.is_finished() {
             return Ok(true);

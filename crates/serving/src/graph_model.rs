@@ -81,7 +81,7 @@ impl FunctionInterface {
 /// Reads the computation of an ONNX file.
 ///
 /// # Errors
-/// What is wrong with the file, and where.
+/// Says what is wrong with the file, and where.
 pub fn read_onnx(path: &Path) -> Result<Graph, String> {
     onnx::load(path).map_err(|error| error.to_string())
 }
@@ -89,7 +89,7 @@ pub fn read_onnx(path: &Path) -> Result<Graph, String> {
 /// Reads a function of a model of Core ML; its default one where none is named.
 ///
 /// # Errors
-/// What is wrong with the model, and where; also that it has no such function.
+/// Says what is wrong with the model, and where; also that it has no such function.
 pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, String> {
     let model = coreml::load(path).map_err(|error| error.to_string())?;
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

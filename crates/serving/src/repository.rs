@@ -209,7 +209,7 @@ pub fn find(
 /// The folder of a model.
 ///
 /// # Errors
-/// As [`find`], also if only other namespaces have a model of this name.
+/// Fails like [`find`], also if only other namespaces have a model of this name.
 pub fn folder_of(
     repositories: &[ModelRepository],
     naming: NameMeaning,

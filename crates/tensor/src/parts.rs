@@ -15,13 +15,13 @@ pub trait OwnedParts {
     /// The bytes of parts of `each` bytes, one behind the other.
     ///
     /// # Errors
-    /// As for [`OwnedParts::copy_parts`], and when there is no memory for them.
+    /// Fails like [`OwnedParts::copy_parts`], and when there is no memory for them.
     fn read_parts(&mut self, starts: &[usize], each: usize) -> Result<Vec<u8>, TensorError>;
 
     /// Writes parts of `each` bytes, which follow each other in `bytes`.
     ///
     /// # Errors
-    /// As for [`OwnedParts::copy_parts`], and when `bytes` are not as many.
+    /// Fails like [`OwnedParts::copy_parts`], and when `bytes` are not as many.
     fn write_parts(
         &mut self,
         starts: &[usize],

@@ -150,7 +150,7 @@ impl Tensor {
     /// somebody needs them in one piece and aligned, and not before.
     ///
     /// # Errors
-    /// As [`Tensor::from_allocation`].
+    /// Fails like [`Tensor::from_allocation`].
     pub fn from_allocation_lazily(
         dtype: DataType,
         shape: &[usize],

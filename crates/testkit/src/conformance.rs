@@ -77,7 +77,7 @@ pub fn run(providers: Vec<TestedProvider>) -> Conclusion {
 /// Runs like [`run`], with further tests that know the folder of the cases.
 ///
 /// # Panics
-/// As [`run`].
+/// Panics like [`run`].
 #[allow(clippy::panic, reason = "a broken suite fails the test program")]
 pub fn run_with(
     providers: Vec<TestedProvider>,

@@ -58,7 +58,7 @@ pub trait CheckpointWeights {
     /// The same of a matrix that lies turned: its rows are the columns of the tensor.
     ///
     /// # Errors
-    /// As [`CheckpointWeights::blocks`].
+    /// Fails like [`CheckpointWeights::blocks`].
     fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         let matrix = FloatMatrix::turned(&self.tensor(name)?);
         Ok(matrix.filter(|matrix| is_half(&**matrix)))
@@ -67,7 +67,7 @@ pub trait CheckpointWeights {
     /// A matrix whose rows are asked for by their numbers, which then stay where they are.
     ///
     /// # Errors
-    /// As [`CheckpointWeights::blocks`].
+    /// Fails like [`CheckpointWeights::blocks`].
     fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         match self.blocks(name)? {
             Some(blocks) => Ok(Some(blocks)),
@@ -217,7 +217,7 @@ impl ModelArchitecture {
     /// The graph of a checkpoint, with the usual options.
     ///
     /// # Errors
-    /// As [`ModelArchitecture::graph_for`].
+    /// Fails like [`ModelArchitecture::graph_for`].
     pub fn graph(&self, config: &JsonConfig, weights: &dyn CheckpointWeights) -> Result<Graph> {
         self.graph_for(config, weights, &StepOptions::default())
     }
@@ -240,7 +240,7 @@ impl ModelArchitecture {
     /// The graph of one sequence whose lengths are all known, as [`FixedGraph`] describes it.
     ///
     /// # Errors
-    /// As [`ModelArchitecture::graph_for`], and lengths that are nothing or beyond the model's positions.
+    /// Fails like [`ModelArchitecture::graph_for`], and lengths that are nothing or beyond the model's positions.
     pub fn fixed_graph(
         &self,
         config: &JsonConfig,

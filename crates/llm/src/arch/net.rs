@@ -337,7 +337,7 @@ impl<'w> NetBuilder<'w> {
     /// [`NetBuilder::finish`] of a decoder's step.
     ///
     /// # Errors
-    /// As there.
+    /// Fails like [`NetBuilder::finish`].
     pub(super) fn finish_step(
         mut self,
         left_over: impl Fn(&str) -> bool,

@@ -51,7 +51,7 @@ impl RopeScaling {
     /// The variant that `parameters` name, of a base.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Fails like [`Self::new`].
     pub(super) fn variant(
         config: &JsonConfig,
         parameters: &JsonConfig,

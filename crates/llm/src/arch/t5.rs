@@ -172,7 +172,7 @@ impl T5Architecture {
     /// The decoder's graph.
     ///
     /// # Errors
-    /// As for [`Self::encoder`].
+    /// Fails like [`Self::encoder`].
     pub fn decoder(&self, weights: &dyn CheckpointWeights) -> Result<Graph> {
         let mut net = NetBuilder::new("t5-decoder", weights);
         let [batch, new, source] = ["batch", "new", "source"].map(Dim::symbol);

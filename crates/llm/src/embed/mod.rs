@@ -79,7 +79,7 @@ impl EncoderModel {
     /// Loads a folder, with its matrices rounded if that is asked for.
     ///
     /// # Errors
-    /// As for [`Self::load`].
+    /// Fails like [`Self::load`].
     pub fn load_as(
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
@@ -174,7 +174,7 @@ impl EncoderModel {
     /// Output of the graph for each text: a row for each token, or of a classifier its logits.
     ///
     /// # Errors
-    /// As for [`Self::embed`].
+    /// Fails like [`Self::embed`].
     pub fn raw(&self, texts: &[TextTokens]) -> Result<Vec<Vec<f32>>> {
         let rows: Vec<TypedTokens<'_>> = texts
             .iter()
@@ -201,7 +201,7 @@ impl EncoderModel {
     /// The score of each text of tokens with their types, as the tokenizer joins two texts.
     ///
     /// # Errors
-    /// As for [`Self::embed`], and a model that has not exactly one label.
+    /// Fails like [`Self::embed`], and a model that has not exactly one label.
     pub fn score(&self, pairs: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f32>> {
         if self.shape.labels.is_none() {
             let text = "the model makes vectors, it does not score pairs";

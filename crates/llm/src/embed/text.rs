@@ -50,7 +50,7 @@ impl TextEncoder {
     /// Loads a folder, with its matrices rounded if that is asked for.
     ///
     /// # Errors
-    /// As for [`Self::load`].
+    /// Fails like [`Self::load`].
     pub fn load_as(
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
@@ -103,7 +103,7 @@ impl TextEncoder {
     /// tokens those at the end of the text are left out.
     ///
     /// # Errors
-    /// As for [`Self::tokens`], and no room for any token of the text.
+    /// Fails like [`Self::tokens`], and no room for any token of the text.
     pub fn text(
         &self,
         text: &str,
@@ -127,7 +127,7 @@ impl TextEncoder {
     /// the end of the second text are left out.
     ///
     /// # Errors
-    /// What the tokenizer cannot express, and no room for any token of the second text.
+    /// Fails on text that the tokenizer cannot express, and on no room for any token of the second text.
     pub fn pair(&self, first: &str, second: &str, most: Option<usize>) -> Result<TextTokens> {
         let (tokens, mut types) = self.tokenizer.encode_pair(first, second)?;
         let Some(most) = most.filter(|most| *most < tokens.len()) else {
@@ -146,7 +146,7 @@ impl TextEncoder {
     /// query. Of texts, or pairs of them, with more than `most` tokens those at the end are left out.
     ///
     /// # Errors
-    /// As for [`Self::text`] and [`Self::pair`].
+    /// Fails like [`Self::text`] and [`Self::pair`].
     pub fn ranked(
         &self,
         query: &str,

@@ -74,7 +74,7 @@ impl EncoderDecoder {
     /// Loads a folder, with its matrices rounded if that is asked for.
     ///
     /// # Errors
-    /// As for [`Self::load`].
+    /// Fails like [`Self::load`].
     pub fn load_as(
         folder: &Path,
         providers: &[Arc<dyn ExecutionProvider>],
@@ -166,7 +166,7 @@ impl EncoderDecoder {
     /// which is not part of it, and at most so many.
     ///
     /// # Errors
-    /// As for [`Self::read`].
+    /// Fails like [`Self::read`].
     pub fn generate(&self, texts: &[Vec<u32>], most: usize, ends: &[u32]) -> Result<Vec<Vec<u32>>> {
         let mut writing = self.read(texts)?;
         let mut answers = vec![Vec::new(); texts.len()];

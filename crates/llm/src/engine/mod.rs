@@ -192,7 +192,7 @@ impl GenerationEngine {
     /// Starts like [`GenerationEngine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
     ///
     /// # Errors
-    /// As [`GenerationEngine::start`], and where the draft model does not know all tokens.
+    /// Fails like [`GenerationEngine::start`], and where the draft model does not know all tokens.
     pub fn start_with_draft(
         model: Box<dyn StepModel>,
         draft: Box<dyn StepModel>,

@@ -134,7 +134,7 @@ impl SessionModel {
     /// Computes a step and says what took how long. What it would write to the caches is not kept.
     ///
     /// # Errors
-    /// As [`StepModel::step`].
+    /// Fails like [`StepModel::step`].
     pub fn profile(&mut self, batch: &StepBatch) -> Result<Vec<ProfileRow>> {
         if self.caches.is_empty() {
             self.caches = self.zeros()?;
@@ -151,7 +151,7 @@ impl SessionModel {
     /// Choices that could be computed in several ways in such a step. What it would write to the caches is not kept.
     ///
     /// # Errors
-    /// As [`StepModel::step`].
+    /// Fails like [`StepModel::step`].
     pub fn problems(&mut self, batch: &StepBatch) -> Result<Vec<TuningProblem>> {
         if self.caches.is_empty() {
             self.caches = self.zeros()?;

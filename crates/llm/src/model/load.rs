@@ -208,7 +208,7 @@ impl SessionModel {
     /// Loads a folder of `config.json` and safetensors, or a GGUF file, without a tokenizer.
     ///
     /// # Errors
-    /// As for [`LanguageModel::load`].
+    /// Fails like [`LanguageModel::load`].
     pub fn load(path: &Path, options: &CheckpointOptions) -> Result<Self> {
         if path.is_dir() {
             let config = JsonConfig::read(&path.join("config.json"))?;

@@ -33,7 +33,7 @@ impl PerplexityModel {
     /// Loads a checkpoint for pieces of `chunk` tokens, or as many as it takes.
     ///
     /// # Errors
-    /// As [`super::LanguageModel::load`], and pieces of fewer than 4 tokens.
+    /// Fails like [`super::LanguageModel::load`], and pieces of fewer than 4 tokens.
     pub fn load(path: &Path, options: &CheckpointOptions, chunk: usize) -> Result<Self> {
         let checkpoint = FoundCheckpoint::open(path, options)?;
         let chunk = chunk.min(checkpoint.shape()?.positions);

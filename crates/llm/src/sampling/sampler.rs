@@ -171,7 +171,7 @@ impl TokenSampler {
     /// [`Self::need`] says that they are enough.
     ///
     /// # Errors
-    /// As for [`Self::sample`].
+    /// Fails like [`Self::sample`].
     pub fn sample_top(&self, top: TopTokens<'_>, scratch: &mut SamplerScratch) -> Result<u32> {
         let p = &self.parameters;
         if p.is_greedy() {
@@ -198,7 +198,7 @@ impl TokenSampler {
     /// Chooses like [`Self::sample`], with the log-probabilities of the row as it came, where `logprobs` is set.
     ///
     /// # Errors
-    /// As for [`Self::sample`].
+    /// Fails like [`Self::sample`].
     pub fn sample_with_logprobs(
         &self,
         logits: &mut [f32],

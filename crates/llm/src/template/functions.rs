@@ -24,7 +24,7 @@ pub(super) fn global(name: &str) -> Option<TemplateValue> {
 /// Calls a function.
 ///
 /// # Errors
-/// As each function says.
+/// Fails as each function says.
 pub(super) fn call(
     name: &str,
     arguments: &CallValues,

@@ -116,7 +116,7 @@ impl Tokenizer {
     /// The ids of `text`. The text of special tokens becomes these tokens.
     ///
     /// # Errors
-    /// What the tokenizer's model cannot express (a character without an unknown token).
+    /// Fails on text that the tokenizer's model cannot express (a character without an unknown token).
     pub fn encode(&self, text: &str, surround: SpecialTokens) -> Result<Vec<u32>> {
         let encoding = self.inner.encode_fast(text, surround == SpecialTokens::Add);
         Ok(encoding.map_err(|e| refused(&*e))?.get_ids().to_vec())
@@ -126,7 +126,7 @@ impl Tokenizer {
     /// or 1), as cross-encoders want them.
     ///
     /// # Errors
-    /// As for [`Self::encode`].
+    /// Fails like [`Self::encode`].
     pub fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
         let encoding = self.inner.encode_fast((first, second), true).map_err(|e| refused(&*e))?;
         Ok((encoding.get_ids().to_vec(), encoding.get_type_ids().to_vec()))

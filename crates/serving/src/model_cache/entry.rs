@@ -316,7 +316,7 @@ impl CacheEntry {
     /// Checks an entry that must be that of `text`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Says what is wrong with it.
     pub(super) fn open(memory: Arc<MappedFile>, text: &str) -> Result<Self, String> {
         let file: &[u8] = (*memory).as_ref();
         let damaged = |what: &str| format!("{what} is damaged");

@@ -23,7 +23,7 @@ pub(super) fn is_gbnf(text: &str) -> bool {
 /// The grammar in Lark's syntax.
 ///
 /// # Errors
-/// What is no GBNF, and a `root` that no text follows.
+/// Fails on text that is no GBNF, and a `root` that no text follows.
 pub(super) fn to_lark(text: &str) -> Result<String> {
     let rules = parse::rules(text)?;
     let names: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();

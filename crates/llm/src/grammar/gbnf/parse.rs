@@ -63,7 +63,7 @@ pub(super) struct GbnfRule {
 /// Reads all rules. The first one of the result is `root`.
 ///
 /// # Errors
-/// What is no GBNF, by line, and rules that are named but not defined, or defined twice.
+/// Fails on text that is no GBNF, by line, and rules that are named but not defined, or defined twice.
 pub(super) fn rules(text: &str) -> Result<Vec<GbnfRule>> {
     if text.len() > MAX_BYTES {
         return Err(refused(format!("{} bytes found, expected at most {MAX_BYTES}", text.len())));

@@ -99,7 +99,7 @@ impl RequestInputs {
 /// Reads a request.
 ///
 /// # Errors
-/// What is missing, has another form, or contradicts itself.
+/// Says what is missing, has another form, or contradicts itself.
 pub(super) fn read(request: &ActiveRequest) -> Result<GenerationDemand, ServingError> {
     let inputs = RequestInputs(batch::gather(request.config(), std::slice::from_ref(request))?);
     let Some(text) = inputs.text(TEXT)? else {

@@ -291,7 +291,7 @@ impl WorkerStart<'_> {
     /// Lets a worker complete a configuration and end.
     ///
     /// # Errors
-    /// As [`WorkerStart::instance`].
+    /// Fails like [`WorkerStart::instance`].
     pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, ServingError> {
         let start =
             serde_json::json!({ "path": self.path, "complete": true, "model_config": config });

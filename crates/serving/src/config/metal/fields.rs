@@ -168,7 +168,7 @@ impl MetalField {
     /// The text of a value that a parameter holds, in the form that all texts of it have.
     ///
     /// # Errors
-    /// As [`MetalField::of_json`].
+    /// Fails like [`MetalField::of_json`].
     pub(super) fn of_text(&self, text: &str) -> Result<String, String> {
         self.taken(text.trim()).ok_or_else(|| self.wrong(&format!("'{text}'")))
     }

@@ -149,7 +149,7 @@ impl MetalConfig {
     /// it the settings of `--backend-config` for the backend `metal`.
     ///
     /// # Errors
-    /// As [`MetalConfig::parse`], and when the file cannot be read.
+    /// Fails like [`MetalConfig::parse`], and when the file cannot be read.
     pub fn of_server(
         flag: &str,
         settings: Option<&BTreeMap<String, String>>,
