@@ -3,7 +3,7 @@
 usage: export_control_flow.py DIR
 
 Writes DIR/NAME.onnx, DIR/NAME.in.npz and DIR/NAME.out.npz: weights and inputs are random with a
-fixed seed, the outputs are those of ONNX Runtime. The files in crates/providers/tests/control_flow
+fixed seed, the outputs are those of ONNX Runtime. The files in crates/testkit/control_flow
 were made with PyTorch 2.15 and ONNX Runtime 1.31. Needs torch, onnx, onnxscript and onnxruntime.
 """
 

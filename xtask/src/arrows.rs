@@ -19,6 +19,20 @@ const fn with_unsafe(folder: &'static str, may_use: &'static [&'static str]) -> 
     CrateArrow { folder, may_use: Some(may_use), unsafe_code: true }
 }
 
+/// Crates that the library unites.
+const LIBRARY: &[&str] = &[
+    "serving",
+    "llm",
+    "coreml",
+    "providers",
+    "gpu",
+    "runtime",
+    "formats",
+    "graph",
+    "apple",
+    "tensor",
+];
+
 /// The table, in ARCHITECTURE.md's order.
 const ARROWS: &[CrateArrow] = &[
     with_unsafe("tensor", &[]),
@@ -29,18 +43,24 @@ const ARROWS: &[CrateArrow] = &[
     safe("runtime", &["tensor", "graph"]),
     with_unsafe("gpu", &["runtime", "graph", "tensor"]),
     safe("providers", &["runtime", "graph", "formats", "kernels", "apple", "tensor"]),
+    safe("coreml", &["providers", "runtime", "graph", "formats", "apple", "tensor"]),
     safe("llm", &["runtime", "graph", "formats", "tensor"]),
     safe("serving", &["llm", "runtime", "formats", "graph", "tensor"]),
-    CrateArrow { folder: "server", may_use: None, unsafe_code: false },
+    safe("galatea", LIBRARY),
+    safe(
+        "server",
+        &["galatea", "serving", "llm", "coreml", "providers", "gpu", "runtime", "apple", "tensor"],
+    ),
+    CrateArrow { folder: "cli", may_use: None, unsafe_code: false },
     safe("testkit", &["runtime", "graph", "formats", "tensor"]),
 ];
 
 /// Crates that only some folders may use.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    ("tokio", &["server"]),
-    ("hyper", &["server"]),
-    ("axum", &["server"]),
-    ("tonic", &["server"]),
+    ("tokio", &["server", "cli"]),
+    ("hyper", &["server", "cli"]),
+    ("axum", &["server", "cli"]),
+    ("tonic", &["server", "cli"]),
     ("wgpu", &["gpu"]),
 ];
 
@@ -61,20 +81,25 @@ pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     Err(format!("{} arrows point the wrong way", problems.len()))
 }
 
+/// Returns the folder of one of this workspace's packages.
+fn folder_of(package: &str) -> Option<&str> {
+    if package == "galatea" { Some(package) } else { package.strip_prefix("galatea-") }
+}
+
 fn problems(package: &WorkspacePackage) -> Vec<String> {
     let folder = package.folder.as_str();
     let Some(arrow) = ARROWS.iter().find(|arrow| arrow.folder == folder) else {
         return vec![format!("crates/{folder}: no row in xtask/src/arrows.rs")];
     };
     let mut found = Vec::new();
-    for used in package.dependencies.iter().filter_map(|name| name.strip_prefix("galatea-")) {
+    for used in package.dependencies.iter().filter_map(|name| folder_of(name)) {
         if used == TEST_ONLY {
             found.push(format!("crates/{folder}: `testkit` is for [dev-dependencies] only"));
         } else if arrow.may_use.is_some_and(|allowed| !allowed.contains(&used)) {
             found.push(format!("crates/{folder}: may not depend on `{used}`"));
         }
     }
-    for used in package.dev_dependencies.iter().filter_map(|name| name.strip_prefix("galatea-")) {
+    for used in package.dev_dependencies.iter().filter_map(|name| folder_of(name)) {
         let allowed = arrow.may_use.is_none_or(|allowed| allowed.contains(&used));
         if used != TEST_ONLY && !allowed {
             found.push(format!("crates/{folder}: its tests may not depend on `{used}`"));
@@ -122,7 +147,7 @@ mod tests {
     #[test]
     fn async_below_the_server_is_named() {
         let found = problems(&package("serving", &["tokio"], &[]));
-        assert_eq!(found, ["crates/serving: `tokio` is for server only"]);
+        assert_eq!(found, ["crates/serving: `tokio` is for server, cli only"]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) fn link(workspace: &WorkspaceFolders) -> Result<(), String> {
     linker::prove(&linker_path(workspace), &root)?;
     let mut command = for_target(workspace, "build")?;
     // The example goes through every door to Core ML, which the program need not.
-    command.args(["--package", "galatea", "--bins", "--package", "galatea-apple"]);
+    command.args(["--package", "galatea-cli", "--bins", "--package", "galatea-apple"]);
     command.args(["--example", "coreml"]);
     run(&mut command)
 }

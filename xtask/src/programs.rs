@@ -38,7 +38,7 @@ impl TestProgram {
 
     /// Returns whether the program's tests need a Vulkan device.
     pub(crate) fn needs_gpu(&self) -> bool {
-        self.folder == "gpu" || (self.folder == "server" && self.target == "gpu")
+        self.folder == "gpu" || (self.folder == "cli" && self.target == "gpu")
     }
 
     /// Returns the command that runs the tests, behind `runner` where there is one.

@@ -87,7 +87,7 @@ impl CheckScope {
     pub(crate) fn has_program(&self) -> bool {
         match self {
             Self::Everything => true,
-            Self::Crates { data, .. } => *data || self.has("server"),
+            Self::Crates { data, .. } => *data || self.has("cli"),
         }
     }
 
@@ -98,8 +98,7 @@ impl CheckScope {
             Self::Crates { folders, .. } if folders.is_empty() => None,
             Self::Crates { folders, .. } => {
                 let name = |folder: &String| match folder.as_str() {
-                    "server" => "galatea".to_owned(),
-                    "xtask" => "xtask".to_owned(),
+                    "galatea" | "xtask" => folder.clone(),
                     other => format!("galatea-{other}"),
                 };
                 Some(folders.iter().flat_map(|f| ["--package".to_owned(), name(f)]).collect())
@@ -134,7 +133,7 @@ mod tests {
     #[test]
     fn a_change_reaches_the_users_of_its_crate_and_not_those_below() {
         let scope = scope(&["crates/serving/src/lib.rs"]);
-        assert!(scope.has("serving") && scope.has("server"));
+        assert!(scope.has("serving") && scope.has("server") && scope.has("cli"));
         assert!(!scope.has("graph") && !scope.has("gpu") && !scope.has("xtask"));
     }
 
@@ -155,13 +154,14 @@ mod tests {
         assert_eq!(scope(&["docs/gpu.md"]).cargo_packages(), None);
         assert!(!scope(&["docs/gpu.md"]).has_program());
         let samples = scope(&["examples/models/digits/config.pbtxt"]);
-        assert!(samples.has_program() && !samples.has("server"));
+        assert!(samples.has_program() && !samples.has("cli"));
     }
 
     #[test]
     fn crates_are_named_as_cargo_knows_them() {
         let scope = scope(&["crates/server/src/lib.rs", "xtask/src/main.rs"]);
         let arguments = scope.cargo_packages().unwrap();
-        assert_eq!(arguments, ["--package", "galatea", "--package", "xtask"]);
+        let packages = ["galatea-cli", "galatea-server", "xtask"];
+        assert_eq!(arguments, packages.map(|name| ["--package", name]).concat());
     }
 }

@@ -104,13 +104,13 @@ pub(crate) const STEPS: &[CheckStep] = &[
     CheckStep {
         name: "link-macos",
         what: "the program for macOS, linked against what macOS has",
-        concerns: |scope| scope.has("server"),
+        concerns: |scope| scope.has("cli"),
         run: |workspace, _| macos::link(workspace),
     },
 ];
 
 /// The feature that builds the program with GPUs on every system.
-pub(crate) const GPU: &str = "galatea/gpu";
+pub(crate) const GPU: &str = "galatea-cli/gpu";
 
 /// Options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq)]
@@ -228,16 +228,20 @@ fn fmt(workspace: &WorkspaceFolders) -> Result<(), String> {
 
 fn clippy(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> {
     let Some(packages) = scope.cargo_packages() else { return Ok(()) };
-    // The feature is the server's, which need not be among the crates.
-    let features: &[&str] = if scope.has("server") { &["--features", GPU] } else { &[] };
+    // The feature is the program's, which need not be among the crates.
+    let features: &[&str] = if scope.has("cli") { &["--features", GPU] } else { &[] };
     let mut all = cargo(&workspace.root);
     all.arg("clippy").args(packages).arg("--all-targets").args(features);
     run(all.args(["--", "-D", "warnings"]))?;
-    if !scope.has("server") {
+    if !scope.has("cli") {
         return Ok(());
     }
-    let without = ["clippy", "--package", "galatea", "--", "-D", "warnings"];
-    run(cargo(&workspace.root).args(without))
+    let mut without = cargo(&workspace.root);
+    without.arg("clippy");
+    for package in ["galatea", "galatea-server", "galatea-cli"] {
+        without.args(["--package", package]);
+    }
+    run(without.args(["--", "-D", "warnings"]))
 }
 
 /// The folder of the cases of the `onnx` package, which is filled where it is not.
@@ -270,7 +274,7 @@ fn unit(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String> 
         command
     };
     let programs = programs::run_all(&programs, prepare);
-    let documented = scope.has("server").then(|| document_tests(workspace));
+    let documented = scope.has("cli").then(|| document_tests(workspace));
     programs.and(documented.unwrap_or(Ok(())))
 }
 

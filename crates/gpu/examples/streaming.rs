@@ -26,7 +26,7 @@ use galatea_tensor::{DataType, MappedFile, Tensor};
 
 const RUNS: u32 = 4;
 
-struct Model {
+struct StreamedModel {
     path: PathBuf,
     layers: usize,
     width: usize,
@@ -34,7 +34,7 @@ struct Model {
     mapped: Option<Arc<MappedFile>>,
 }
 
-impl Model {
+impl StreamedModel {
     fn layer_bytes(&self) -> usize {
         self.width * self.width * 4
     }
@@ -127,7 +127,8 @@ fn main() {
         arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let path = Path::new(arguments.first().expect("streaming FILE")).to_path_buf();
-    let mut model = Model { path, layers: number(1, 24), width: number(2, 2048), mapped: None };
+    let mut model =
+        StreamedModel { path, layers: number(1, 24), width: number(2, 2048), mapped: None };
     let (percent, device) = (number(3, 50), number(4, 0));
     model.write();
     let bytes = model.layers * model.layer_bytes();

@@ -4,6 +4,7 @@
 
 pub mod arch;
 pub mod cache;
+pub mod chat;
 pub mod chunked;
 pub mod config;
 pub mod embed;

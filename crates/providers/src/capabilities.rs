@@ -5,7 +5,6 @@ use galatea_kernels::Isa;
 use galatea_kernels::isa::{Bf16Isa, DotIsa};
 use galatea_runtime::chips::{self, ChipFigure, MatrixUnit};
 
-use crate::coreml::NeuralEngine;
 use crate::machine::linux_chip;
 
 /// Cores of one kind.
@@ -49,8 +48,6 @@ pub struct HostCapabilities {
     pub peaks: Vec<PeakEstimate>,
     /// An estimate of what memory gives, 10⁹ bytes a second.
     pub bandwidth_gb_per_s: Option<f64>,
-    /// The Neural Engine, as far as its chip's figures are known.
-    pub neural_engine: Option<NeuralEngine>,
     /// Whose figures the estimates are: the chip's own, or those of a relative.
     pub figures_of: Option<String>,
 }
@@ -80,7 +77,6 @@ impl HostCapabilities {
             matrix_unit: None,
             peaks: Vec::new(),
             bandwidth_gb_per_s: None,
-            neural_engine: None,
             figures_of: None,
         }
     }
@@ -115,7 +111,6 @@ impl HostCapabilities {
             matrix_unit,
             peaks: vector.into_iter().chain(matrix).collect(),
             bandwidth_gb_per_s: figure(ChipFigure::Bandwidth),
-            neural_engine: NeuralEngine::of(&chip.name),
             figures_of: known.map(|known| known.facts.name.clone()),
             ..Self::unknown(isa)
         }
@@ -154,7 +149,6 @@ mod tests {
         assert_eq!(found.peak("vector-f32"), Some(4.0 * 102.0));
         assert_eq!((found.bandwidth_gb_per_s, found.cores.len()), (Some(68.0), 2));
         assert_eq!(found.figures_of.as_deref(), Some("Apple M1"));
-        assert_eq!(found.neural_engine.map(|engine| (engine.cores, engine.engines)), Some((16, 1)));
     }
 
     #[test]
@@ -170,7 +164,6 @@ mod tests {
         let found = HostCapabilities::of(&chip("Some Other", ""), Isa::detect());
         assert_eq!((found.matrix_unit, found.figures_of), (None, None));
         assert!(found.peaks.is_empty() && found.bandwidth_gb_per_s.is_none());
-        assert_eq!(found.neural_engine, None);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 mod capabilities;
-pub mod coreml;
 mod cores;
 mod cost;
 pub mod cpu;

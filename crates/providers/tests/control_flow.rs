@@ -1,7 +1,6 @@
 //! Models with loops, branches and sequences: every provider gives what ONNX Runtime gives, and the
 //! kernels run inside of bodies too.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,17 +14,14 @@ use galatea_graph::{
 use galatea_providers::{all, by_name};
 use galatea_runtime::{IoInfo, OptimiseLevel, PreparedGraph, Session, SessionOptions};
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor, Tolerance, compare};
+use galatea_testkit::exported::control_flow;
 
 /// Written by python/export_control_flow.py.
 const MODELS: &[&str] =
     &["choose", "collect", "condition", "generate", "nested", "recur", "repeat", "until"];
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_flow").join(name)
-}
-
 fn archive(name: &str) -> Vec<(String, Tensor)> {
-    npy::read_npz(&data(name)).unwrap()
+    npy::read_npz(&control_flow(name)).unwrap()
 }
 
 fn options(optimise: OptimiseLevel) -> SessionOptions {
@@ -67,7 +63,7 @@ fn rewritten_graphs_with_bodies_run_after_they_were_stored() {
         let given: Vec<(&str, Tensor)> =
             given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         for level in [OptimiseLevel::O0, OptimiseLevel::O2, OptimiseLevel::O3] {
-            let graph = onnx::load(&data(&format!("{name}.onnx"))).unwrap();
+            let graph = onnx::load(&control_flow(&format!("{name}.onnx"))).unwrap();
             let prepared = PreparedGraph::new(graph, level).unwrap();
             let again = through_bytes(&prepared);
             let provider = by_name("cpu").unwrap();
@@ -96,7 +92,7 @@ fn models_with_control_flow_give_what_onnx_runtime_gives() {
         for (provider, level) in all().into_iter().flat_map(|provider| {
             [OptimiseLevel::O0, OptimiseLevel::default()].map(|level| (provider.clone(), level))
         }) {
-            let graph = onnx::load(&data(&format!("{name}.onnx"))).unwrap();
+            let graph = onnx::load(&control_flow(&format!("{name}.onnx"))).unwrap();
             let session = Session::new(graph, &[provider], &options(level)).unwrap();
             for _ in 0..2 {
                 let found = session.run(&given).unwrap();
@@ -123,7 +119,7 @@ fn body(nodes: impl FnOnce(&mut Maker)) -> Graph {
     let going = maker.node("Identity", &[], &[go], 1);
     maker.graph.outputs.extend(going[0]);
     nodes(&mut maker);
-    maker.graph
+    maker.made.graph
 }
 
 fn attribute(graph: Graph, captured: usize) -> AttributeValue {
@@ -238,7 +234,7 @@ fn branch(op: &str, names: &[&str]) -> AttributeValue {
     maker.graph.inputs.extend(inputs.iter().flatten());
     let output = maker.node(op, &[], &inputs, 1);
     maker.graph.outputs.extend(output[0]);
-    attribute(maker.graph, names.len())
+    attribute(maker.made.graph, names.len())
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Small models as PyTorch's exporters write them: rewriting changes how something is computed,
 //! never what, and leaves as few nodes as it should. `python/export_models.py --tiny` makes them.
 
-use crate::exported::{file, inputs};
 use galatea_graph::evaluate;
 use galatea_graph::rewrite::{RewriteLevel, optimise};
 use galatea_providers::by_name;
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
+use galatea_testkit::exported::{file, inputs};
 
 /// A model, how many nodes rewriting leaves at most, and how many of some operators exactly.
 struct Export {

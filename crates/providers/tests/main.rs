@@ -13,36 +13,16 @@
     reason = "a test fails by panicking and says on the terminal what it skips"
 )]
 
-#[path = "support/agreement.rs"]
-mod agreement;
 mod blas;
 mod block_mat_mul;
 mod bnns;
 mod control_flow;
 mod conv_chains;
-mod coreml_ane_layout;
-mod coreml_attention;
-mod coreml_claims;
-mod coreml_control;
-mod coreml_decompositions;
-mod coreml_exports;
-mod coreml_layers;
-mod coreml_movement;
-mod coreml_numbers;
-mod coreml_precision;
-mod coreml_provider;
-mod coreml_ranges;
-mod coreml_states;
-mod coreml_weights;
-#[path = "support/exported.rs"]
-mod exported;
 mod exports;
 mod halves;
 mod kernels;
 mod mil_operators;
 mod models;
-mod package;
-mod padded;
 mod paged_attention;
 mod quantize;
 mod quantized;

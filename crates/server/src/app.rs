@@ -8,15 +8,16 @@ use tokio::sync::watch;
 
 use crate::browser::BrowserRules;
 use crate::forward::HeaderForwarding;
-use crate::host::HostMonitor;
 use crate::http::sagemaker::SageMaker;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
 use crate::metrics::{GpuMeters, MetricsConfig};
 use crate::overrides::OverrideRules;
-use crate::profile::Profiler;
 use crate::restricted::EndpointRestrictions;
 use crate::shm::SharedMemory;
 use crate::trace::RequestTracer;
+use galatea::Engine;
+use galatea::host::HostMonitor;
+use galatea::profile::Profiler;
 
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
@@ -57,15 +58,15 @@ pub struct ServerState {
     browser_rules: BrowserRules,
     override_rules: OverrideRules,
     tracer: RequestTracer,
-    profiler: Arc<Profiler>,
+    engine: Engine,
     shared_memory: SharedMemory,
     sagemaker: SageMaker,
 }
 
 impl ServerState {
-    /// A server that runs.
+    /// A server that runs models on the devices of an engine.
     #[must_use]
-    pub fn new(core: Arc<Core>, limits: ClientLimits) -> Self {
+    pub fn new(core: Arc<Core>, engine: Engine, limits: ClientLimits) -> Self {
         Self {
             host: None,
             gpus: None,
@@ -75,7 +76,7 @@ impl ServerState {
             browser_rules: BrowserRules::default(),
             override_rules: OverrideRules::default(),
             tracer: RequestTracer::default(),
-            profiler: Arc::default(),
+            engine,
             shared_memory: SharedMemory::default(),
             sagemaker: SageMaker::default(),
             core,
@@ -133,16 +134,16 @@ impl ServerState {
         Self { tracer, ..self }
     }
 
-    /// The same server with somebody who makes profiles.
+    /// Returns the engine of the models' devices.
     #[must_use]
-    pub fn with_profiler(self, profiler: Arc<Profiler>) -> Self {
-        Self { profiler, ..self }
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
-    /// Maker of profiles.
+    /// Returns the profiler of the models.
     #[must_use]
     pub fn profiler(&self) -> &Arc<Profiler> {
-        &self.profiler
+        self.engine.profiler()
     }
 
     /// Traces of requests.
@@ -197,7 +198,8 @@ impl ServerState {
     /// The same server, whose metrics tell how busy GPUs are, looked at no more often than every interval.
     #[must_use]
     pub fn with_gpu_metrics(self, interval: Option<Duration>) -> Self {
-        Self { gpus: interval.map(GpuMeters::start), ..self }
+        let gpus = interval.map(|interval| GpuMeters::start(self.engine.gpus(), interval));
+        Self { gpus, ..self }
     }
 
     /// The use of GPUs, where the metrics page tells about it.

@@ -16,8 +16,6 @@ use tokio_rustls::server::TlsStream;
 #[cfg(unix)]
 pub use unix::SocketFile;
 
-use crate::browser::{ConnectionPath, ConnectionPeer};
-
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// Longest time for a TLS handshake.
@@ -79,6 +77,26 @@ impl fmt::Display for ListenPlace {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// Path by which a connection reached the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionPath {
+    /// Over the loopback interface.
+    Loopback,
+    /// Over another interface.
+    Network,
+    /// Over a socket in the file system, which no browser opens.
+    UnixSocket,
+}
+
+/// The client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionPeer {
+    /// Path of the connection.
+    pub path: ConnectionPath,
+    /// True if it speaks TLS.
+    pub encrypted: bool,
 }
 
 /// Permission for other processes to listen at the same port.

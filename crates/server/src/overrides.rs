@@ -4,8 +4,6 @@ use galatea_serving::Core;
 use galatea_serving::config::{self, ModelConfig};
 use galatea_serving::core::LoadOverrides;
 
-use crate::flags::ServerFlags;
-
 /// Parameters of a model that say which program on the machine runs it.
 const EXECUTABLES: [&str; 2] = ["EXECUTION_ENV_PATH", "PYTHON_EXECUTABLE"];
 
@@ -22,16 +20,16 @@ impl Default for OverrideRules {
 }
 
 impl OverrideRules {
-    /// Reads `--allow-model-overrides`. Where it is not given, overrides are allowed if only this machine reaches the
-    /// server.
+    /// Rules that allow overrides or refuse all of them.
     #[must_use]
-    pub fn of(flags: &ServerFlags) -> Self {
-        let name = "allow-model-overrides";
-        let allowed = match flags.is_set(name) {
-            true => flags.bool(name),
-            false => flags.open_places().iter().all(|(_, place)| place.is_loopback()),
-        };
+    pub fn new(allowed: bool) -> Self {
         Self { allowed }
+    }
+
+    /// Returns whether any overrides are allowed.
+    #[must_use]
+    pub fn allows(self) -> bool {
+        self.allowed
     }
 
     /// Checks that a model may be loaded with these overrides.
@@ -78,29 +76,4 @@ impl OverrideRules {
 /// Reads a configuration as the core does; what it cannot read it refuses itself.
 fn parse(text: &str) -> Option<ModelConfig> {
     config::from_json(&serde_json::from_str(text).ok()?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flags::ParsedCommand;
-
-    #[test]
-    fn overrides_are_allowed_by_default_where_only_this_machine_asks() {
-        let rules = |arguments: &[&str], bind_all| {
-            let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-            match ServerFlags::parse(&arguments, bind_all).unwrap() {
-                ParsedCommand::Serve(flags) => OverrideRules::of(&flags).allowed,
-                ParsedCommand::Help => panic!("no flags"),
-            }
-        };
-        assert!(rules(&[], false));
-        assert!(!rules(&[], true));
-        assert!(rules(&["--http-address=unix:/a", "--grpc-address=::1"], false));
-        assert!(!rules(&["--grpc-address=0.0.0.0"], false));
-        assert!(rules(&["--grpc-address=0.0.0.0", "--allow-grpc=false"], false));
-        assert!(!rules(&["--metrics-address=10.0.0.7"], false));
-        assert!(!rules(&["--allow-model-overrides=false"], false));
-        assert!(rules(&["--allow-model-overrides"], true));
-    }
 }

@@ -12,8 +12,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio_rustls::TlsAcceptor;
 
-use crate::flags::ServerFlags;
-
 /// Protocol inside TLS, as the client's hello names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsApplication {
@@ -32,75 +30,54 @@ impl TlsApplication {
     }
 }
 
-/// Names of the flags of a door.
-#[derive(Debug)]
-pub struct TlsFlagNames {
-    on: &'static [&'static str],
-    mutual: &'static str,
-    certificate: &'static str,
-    key: &'static str,
-    root: &'static str,
+/// Files of an endpoint's TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Certificate of the server, and those that vouch for it.
+    pub certificate: TlsFile,
+    /// Private key of the certificate.
+    pub key: TlsFile,
+    /// Certificates that vouch for clients; none if clients need none.
+    pub client_roots: Option<TlsFile>,
 }
 
-/// Flags of the HTTP door.
-pub const HTTP: TlsFlagNames = TlsFlagNames {
-    on: &["http-use-ssl", "http-use-ssl-mutual"],
-    mutual: "http-use-ssl-mutual",
-    certificate: "http-server-cert",
-    key: "http-server-key",
-    root: "http-root-cert",
-};
-/// Flags of the gRPC door.
-pub const GRPC: TlsFlagNames = TlsFlagNames {
-    on: &["grpc-use-ssl", "grpc-use-ssl-mutual"],
-    mutual: "grpc-use-ssl-mutual",
-    certificate: "grpc-server-cert",
-    key: "grpc-server-key",
-    root: "grpc-root-cert",
-};
-/// Flags of the metrics door, which has the certificates of the HTTP door.
-pub const METRICS: TlsFlagNames = TlsFlagNames { on: &["metrics-use-ssl"], ..HTTP };
+impl TlsOptions {
+    /// Makes the TLS of an endpoint.
+    ///
+    /// # Errors
+    /// Returns a sentence that names the file: unreadable, incomplete, or not fitting the others.
+    pub fn server_config(&self, application: TlsApplication) -> Result<Arc<ServerConfig>, String> {
+        check_processor()?;
+        let Self { certificate, key, client_roots } = self;
+        let provider = Arc::new(rustls_graviola::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let builder = match client_roots {
+            Some(roots) => builder.with_client_cert_verifier(verifier(roots, provider)?),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder
+            .with_single_cert(certificate.certificates()?, key.private_key()?)
+            .map_err(|error| format!("{certificate} and {key} cannot be used together: {error}"))?;
+        config.alpn_protocols = application.protocols();
+        Ok(Arc::new(config))
+    }
+}
 
-/// TLS of a door; none when its flags do not ask for it.
+/// Makes what accepts connections with the TLS of an endpoint.
 ///
 /// # Errors
-/// Returns a sentence that names the flag and its file: missing, unreadable, incomplete, or not fitting the
-/// others.
-pub fn acceptor(
-    flags: &ServerFlags,
-    names: &TlsFlagNames,
+/// Fails as [`TlsOptions::server_config`] does.
+pub(crate) fn acceptor(
+    options: &TlsOptions,
     application: TlsApplication,
-) -> Result<Option<TlsAcceptor>, String> {
-    let Some(on) = names.on.iter().find(|name| flags.bool(name)) else { return Ok(None) };
-    check_processor()?;
-    let file = |flag: &'static str| {
-        let path = flags.text(flag);
-        if path.is_empty() {
-            return Err(format!("--{flag} must be given with --{on}"));
-        }
-        Ok(FlagFile { path: path.to_owned(), flag })
-    };
-    let certificate = file(names.certificate)?;
-    let key = file(names.key)?;
-    let provider = Arc::new(rustls_graviola::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let builder = if flags.bool(names.mutual) {
-        let root = file(names.root)?;
-        builder.with_client_cert_verifier(verifier(&root, provider)?)
-    } else {
-        builder.with_no_client_auth()
-    };
-    let mut config = builder
-        .with_single_cert(certificate.certificates()?, key.private_key()?)
-        .map_err(|error| format!("{certificate} and {key} cannot be used together: {error}"))?;
-    config.alpn_protocols = application.protocols();
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+) -> Result<TlsAcceptor, String> {
+    options.server_config(application).map(TlsAcceptor::from)
 }
 
 fn verifier(
-    root: &FlagFile,
+    root: &TlsFile,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, String> {
     let mut store = RootCertStore::empty();
@@ -112,24 +89,9 @@ fn verifier(
         .map_err(|error| root.unusable(&error))
 }
 
-/// TLS of a server with these files, for tests.
-#[cfg(test)]
-pub(crate) fn of_files(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
-    let file = |flag, path: &str| FlagFile { flag, path: path.to_owned() };
-    let provider = Arc::new(rustls_graviola::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let certificates = file("certificate", certificate).certificates()?;
-    let config = builder
-        .with_no_client_auth()
-        .with_single_cert(certificates, file("key", key).private_key()?);
-    config.map(Arc::new).map_err(|error| error.to_string())
-}
-
 /// Servers that a client of this program trusts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ClientTrust<'a> {
+pub enum ClientTrust<'a> {
     /// Servers whose certificate is in the file, or is signed by one in it.
     File(&'a str),
     /// Servers whose certificates the system's file vouches for, if it has one.
@@ -146,13 +108,13 @@ const SYSTEM: [&str; 3] =
 ///
 /// # Errors
 /// Fails for a file that cannot be used, by the flag `--ca-file`, and for a system without one.
-pub(crate) fn client(trust: ClientTrust<'_>) -> Result<Arc<ClientConfig>, String> {
+pub fn client(trust: ClientTrust<'_>) -> Result<Arc<ClientConfig>, String> {
     check_processor()?;
     let provider = Arc::new(rustls_graviola::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let file = |path: &str| FlagFile { path: path.to_owned(), flag: "ca-file" };
+    let file = |path: &str| TlsFile { path: path.to_owned(), flag: "ca-file" };
     let roots = match trust {
         ClientTrust::Anybody => {
             let anybody = Arc::new(AnyCertificate(provider));
@@ -214,13 +176,16 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// A file named by a flag.
-struct FlagFile {
-    flag: &'static str,
-    path: String,
+/// A file that a flag names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFile {
+    /// Name of the flag, for messages.
+    pub flag: &'static str,
+    /// Path of the file.
+    pub path: String,
 }
 
-impl FlagFile {
+impl TlsFile {
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let certificates = CertificateDer::pem_file_iter(Path::new(&self.path))
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -240,7 +205,7 @@ impl FlagFile {
     }
 }
 
-impl fmt::Display for FlagFile {
+impl fmt::Display for TlsFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--{}={}", self.flag, self.path)
     }

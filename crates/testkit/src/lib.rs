@@ -7,6 +7,8 @@
 pub mod conformance;
 pub mod exercise;
 pub mod expectations;
+pub mod exported;
+pub mod graph_maker;
 pub mod mil;
 pub mod model;
 pub mod model_mutation;

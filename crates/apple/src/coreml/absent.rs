@@ -66,9 +66,11 @@ impl StateBuffers {
     }
 }
 
-pub(super) struct Model(Infallible, OneThread);
+pub(super) use MissingModel as NativeModel;
 
-impl Model {
+pub(super) struct MissingModel(Infallible, OneThread);
+
+impl MissingModel {
     pub(super) fn load(
         _compiled: &Path,
         _options: &CoreMlLoadOptions,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::check::{self, GivenArray, StateKinship};
 use super::request::PendingSubmission;
-use super::system::{Model, StateBuffers};
+use super::system::{NativeModel, StateBuffers};
 use super::{
     CoreMlFault, ModelInterface, Prediction, PredictionOutput, PredictionSubmission,
     SubmissionCallback,
@@ -58,7 +58,7 @@ pub struct CoreMlLoadOptions {
 
 /// A model in memory. One thread uses it at a time, with any number of submissions under way.
 pub struct LoadedModel {
-    model: Model,
+    model: NativeModel,
     interface: ModelInterface,
     kin: Arc<StateKinship>,
 }
@@ -114,7 +114,7 @@ impl LoadedModel {
     /// `Load` when Core ML refuses the model, `Unavailable` off macOS.
     pub fn load(compiled: &Path, options: &CoreMlLoadOptions) -> Result<Self, CoreMlFault> {
         folder(compiled)?;
-        let model = Model::load(compiled, options)?;
+        let model = NativeModel::load(compiled, options)?;
         let interface = model.interface();
         let states = interface.states.clone();
         let kin = StateKinship { compiled: compiled.to_owned(), units: options.units, states };

@@ -10,7 +10,7 @@ mod predict;
 
 pub(super) use buffer::Buffer;
 pub(super) use device::devices;
-pub(super) use model::{Model, StateBuffers, compile};
+pub(super) use model::{NativeModel, StateBuffers, compile};
 pub(super) use plan::plan;
 
 use std::path::Path;

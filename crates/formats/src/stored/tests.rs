@@ -16,7 +16,7 @@ fn samples() -> Vec<PathBuf> {
         entries.map(inside).filter(|path| path.is_file()).collect()
     };
     let mut all = files("../../examples/models", "1/model.onnx");
-    all.extend(files("../providers/tests/exports", ""));
+    all.extend(files("../testkit/exports", ""));
     all
 }
 

@@ -40,7 +40,7 @@ pub use kernel::{
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};
 pub use rows::FAMILIES;
-pub(crate) use single::in_single;
+pub use single::in_single;
 pub use view::VIEWS;
 
 use crate::cores::HostCores;

@@ -35,7 +35,10 @@ const LONG: &[&str] = &[
 
 /// Lets operators that take long compute in FP32 what they are given in FP16, and rounds what they give:
 /// what FP16 gives whose sums are kept in FP32, as the reference keeps them wide. Gives how many they are.
-pub(crate) fn in_single(graph: &mut Graph) -> Result<usize, GraphError> {
+///
+/// # Errors
+/// Fails where the types of the graph cannot be inferred.
+pub fn in_single(graph: &mut Graph) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
     let half = |id: ValueId| {
         let fact: Option<&Fact> = facts.get(id.index()).and_then(Option::as_ref);

@@ -3,80 +3,43 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
 
-use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
+use std::ops::{Deref, DerefMut};
+
+use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::by_name;
 use galatea_runtime::{OptimiseLevel, Precision, ProfileRow, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+use galatea_testkit::graph_maker::GraphMaker;
 
-/// Repeatable values between -1 and 1.
-pub fn values(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
-    (0..count)
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f32::from(u16::try_from(state >> 16).unwrap()) / 32_768.0 - 1.0
-        })
-        .collect()
-}
+#[allow(unused_imports, reason = "each test file uses a part of this")]
+pub use galatea_testkit::graph_maker::{floats, ints, values};
 
-/// A float tensor of repeatable values.
-pub fn floats(shape: &[usize], seed: u32) -> Tensor {
-    Tensor::from_vec(shape, values(shape.iter().product(), seed)).unwrap()
-}
-
-/// An integer tensor.
-pub fn ints(shape: &[usize], values: &[i64]) -> Tensor {
-    Tensor::from_slice(shape, values).unwrap()
-}
-
-/// A graph under construction.
+/// A graph under construction, and how it is run.
 pub struct Maker {
-    pub graph: Graph,
-    pub inputs: Vec<(String, Tensor)>,
+    pub made: GraphMaker,
     /// The precision in which `cpu` computes matrix multiplications.
     pub precision: Precision,
     /// How far the graph is rewritten.
     pub level: OptimiseLevel,
 }
 
+impl Deref for Maker {
+    type Target = GraphMaker;
+
+    fn deref(&self) -> &GraphMaker {
+        &self.made
+    }
+}
+
+impl DerefMut for Maker {
+    fn deref_mut(&mut self) -> &mut GraphMaker {
+        &mut self.made
+    }
+}
+
 impl Maker {
     pub fn new() -> Self {
-        let mut graph = Graph::new("test");
-        graph.opsets.insert(String::new(), 17);
-        graph.opsets.insert("ai.galatea".into(), 1);
-        graph.opsets.insert("com.microsoft".into(), 1);
-        let (precision, level) = (Precision::Fp32, OptimiseLevel::O0);
-        Self { graph, inputs: Vec::new(), precision, level }
-    }
-
-    /// An input, declared with symbols for its lengths, and its value in the test's run.
-    pub fn input(&mut self, name: &str, value: Tensor) -> Option<ValueId> {
-        let id = self.graph.value_named(name);
-        let dims = (0..value.rank()).map(|axis| Dim::symbol(&format!("{name}{axis}"))).collect();
-        self.graph.value_mut(id).declared = Some(Fact::new(value.dtype(), dims));
-        self.graph.inputs.push(id);
-        self.inputs.push((name.to_owned(), value));
-        Some(id)
-    }
-
-    pub fn constant(&mut self, value: Tensor) -> Option<ValueId> {
-        Some(self.graph.add_constant("c", value))
-    }
-
-    /// A node of the ONNX domain, or of another one given as `domain:op`.
-    pub fn node(
-        &mut self,
-        op: &str,
-        attributes: &[(&str, AttributeValue)],
-        inputs: &[Option<ValueId>],
-        outputs: usize,
-    ) -> Vec<Option<ValueId>> {
-        let (domain, op) = op.split_once(':').unwrap_or(("", op));
-        let attributes: Attributes =
-            attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let made: Vec<_> = (0..outputs).map(|_| Some(self.graph.fresh_value(op))).collect();
-        self.graph.add_node((domain, op), "", &attributes, inputs.to_vec(), made.clone()).unwrap();
-        made
+        Self { made: GraphMaker::new(), precision: Precision::Fp32, level: OptimiseLevel::O0 }
     }
 
     pub fn session(&self, provider: &str) -> Session {

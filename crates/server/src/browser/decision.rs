@@ -3,7 +3,8 @@
 use super::allowed::OriginListing;
 use super::authority::{HostAuthority, HostKind, WebOrigin};
 use super::marks::HeaderOnce;
-use super::{BrowserMarks, BrowserRules, ConnectionPath, ConnectionPeer};
+use super::{BrowserMarks, BrowserRules};
+use crate::listen::{ConnectionPath, ConnectionPeer};
 
 /// Most characters of a header that an error repeats.
 const MAX_SHOWN_CHARS: usize = 100;

@@ -16,7 +16,6 @@ pub(crate) use decision::{BrowserRequest, ContentDemand, EndpointClass, PageRefu
 pub(crate) use marks::BrowserMarks;
 
 use self::hostname::own_names;
-use crate::flags::ServerFlags;
 use crate::listen::ListenPlace;
 
 /// Hosts and origins that the server takes requests from.
@@ -27,16 +26,20 @@ pub struct BrowserRules {
 }
 
 impl BrowserRules {
-    /// Reads `--allowed-hosts` and `--allowed-origins`. Names of addresses that the server listens at are allowed
-    /// hosts, and so are the machine's own where one of these addresses is not of the loopback interface.
+    /// Reads the values of `--allowed-hosts` and `--allowed-origins`. Names of addresses that the server listens at
+    /// are allowed hosts, and so are the machine's own where one of these addresses is not of the loopback interface.
     ///
     /// # Errors
     /// Returns a sentence about the first entry that cannot be used.
-    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
-        let mut hosts = AllowedHosts::parse(flags.all("allowed-hosts"))?;
-        let origins = AllowedOrigins::parse(flags.all("allowed-origins"))?;
-        for (_, place) in flags.open_places() {
-            if let ListenPlace::Tcp(host, _) = &place {
+    pub fn parse(
+        hosts: &[String],
+        origins: &[String],
+        places: &[ListenPlace],
+    ) -> Result<Self, String> {
+        let mut hosts = AllowedHosts::parse(hosts)?;
+        let origins = AllowedOrigins::parse(origins)?;
+        for place in places {
+            if let ListenPlace::Tcp(host, _) = place {
                 hosts.add_own(host);
             }
             if !place.is_loopback() {
@@ -45,24 +48,4 @@ impl BrowserRules {
         }
         Ok(Self { hosts, origins })
     }
-}
-
-/// Path by which a connection reached the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionPath {
-    /// Over the loopback interface.
-    Loopback,
-    /// Over another interface.
-    Network,
-    /// Over a socket in the file system, which no browser opens.
-    UnixSocket,
-}
-
-/// The client's end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConnectionPeer {
-    /// Path of the connection.
-    pub path: ConnectionPath,
-    /// True if it speaks TLS.
-    pub encrypted: bool,
 }

@@ -45,7 +45,7 @@ pub(super) struct MessageCoding {
 
 impl CompressionLevel {
     /// A level by its name; none for `none`.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "low" => Some(Self::Low),
             "medium" => Some(Self::Medium),

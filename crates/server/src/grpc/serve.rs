@@ -24,18 +24,14 @@ use super::reflection::ReflectionService;
 use super::service::GrpcServices;
 use super::unary;
 use crate::app::ServerState;
-use crate::browser::{
-    BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
-};
-use crate::flags::ServerFlags;
+use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
 use crate::in_flight::InFlightCounter;
+use crate::listen::ConnectionPeer;
 use crate::listen::{FrontEndListener, PendingConnection};
 use crate::restricted::EndpointCategory;
 
 /// Largest message in either direction, as in Triton.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
-/// Longest time that a flag can give.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Settings of connections and answers, as the flags give them.
 #[derive(Debug, Clone, Copy)]
@@ -50,25 +46,14 @@ pub struct GrpcSettings {
     pub compression: Option<compression::CompressionLevel>,
 }
 
-impl GrpcSettings {
-    /// Reads the settings from flags.
-    #[must_use]
-    pub fn of(flags: &ServerFlags) -> Self {
-        let time = |name: &str| Duration::from_millis(flags.number(name)).min(LONGEST);
-        let given = |name: &str| flags.is_set(name).then(|| time(name));
+impl Default for GrpcSettings {
+    /// gRPC's defaults, without compression of answers.
+    fn default() -> Self {
         Self {
-            keeping: ConnectionSettings {
-                keepalive_time: time("grpc-keepalive-time"),
-                keepalive_timeout: time("grpc-keepalive-timeout"),
-                without_calls: flags.bool("grpc-keepalive-permit-without-calls"),
-                ping_interval: time("grpc-http2-min-recv-ping-interval-without-data"),
-                ping_strikes: flags.number("grpc-http2-max-ping-strikes"),
-            },
-            max_age: given("grpc-max-connection-age"),
-            max_age_grace: given("grpc-max-connection-age-grace"),
-            compression: compression::CompressionLevel::named(
-                flags.text("grpc-infer-response-compression-level"),
-            ),
+            keeping: ConnectionSettings::default(),
+            max_age: None,
+            max_age_grace: None,
+            compression: None,
         }
     }
 }

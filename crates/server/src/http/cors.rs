@@ -7,9 +7,8 @@ use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::openai;
 use super::wire::ReadError;
 use crate::app::ServerState;
-use crate::browser::{
-    BrowserMarks, BrowserRequest, ConnectionPeer, ContentDemand, EndpointClass, PageRefusal,
-};
+use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
+use crate::listen::ConnectionPeer;
 use crate::openai::error::ApiError;
 
 /// Headers of answers that pages may read besides those that browsers always show.

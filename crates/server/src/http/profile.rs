@@ -12,7 +12,7 @@ use super::message::{ContentType, HttpResponse};
 use crate::app::ServerState;
 use crate::blocking::run_blocking;
 use crate::json::{JsonDocument, JsonKind, JsonValue};
-use crate::profile::{FinishedProfile, MAX_EVENTS, ProfileRequest};
+use galatea::profile::{FinishedProfile, MAX_EVENTS, ProfileRequest};
 
 /// The longest time that a profile may be asked to take, in seconds: a day.
 const MAX_SECONDS: f64 = 86_400.0;

@@ -13,7 +13,7 @@ use super::endpoints::{
 use super::message::{ContentType, HttpHead, HttpResponse};
 use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
-use crate::browser::ConnectionPeer;
+use crate::listen::ConnectionPeer;
 use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
 use crate::trace;
 

@@ -94,6 +94,11 @@ impl VertexAi {
     }
 }
 
+/// Says why there is no endpoint for Vertex AI.
+pub(crate) fn refusal(why: &str) -> String {
+    format!("failed to start Vertex AI service: Invalid argument - {why}")
+}
+
 /// The paths of predictions and of the health.
 ///
 /// # Errors

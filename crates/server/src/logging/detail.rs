@@ -3,14 +3,17 @@
 use tracing::level_filters::LevelFilter;
 
 /// Variable that logs the work of the GPU's provider.
-pub(crate) const METAL_DEBUG: &str = "TRITON_METAL_DEBUG";
+pub const METAL_DEBUG: &str = "TRITON_METAL_DEBUG";
 /// Variable that logs which device runs each part, and why.
-pub(crate) const APPLE_VERBOSE: &str = "TRITON_APPLE_VERBOSE";
+pub const APPLE_VERBOSE: &str = "TRITON_APPLE_VERBOSE";
 
 /// The variables, and the modules that they make talk.
 const TALKING: [(&str, &[&str]); 2] = [
     (METAL_DEBUG, &["galatea_gpu"]),
-    (APPLE_VERBOSE, &["galatea_gpu", "galatea_runtime::session", "galatea_providers"]),
+    (
+        APPLE_VERBOSE,
+        &["galatea_gpu", "galatea_runtime::session", "galatea_providers", "galatea_coreml"],
+    ),
 ];
 
 /// The modules that are told of in every detail.
@@ -40,7 +43,8 @@ impl DetailModules {
 }
 
 /// The truth value of a variable.
-pub(crate) fn truth(text: &str) -> Option<bool> {
+#[must_use]
+pub fn truth(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" => Some(true),
         "" | "0" | "false" | "off" | "no" => Some(false),

@@ -100,7 +100,7 @@ pub(super) fn line(
 }
 
 /// The day of a time, such as `2026-03-01`, UTC.
-pub(crate) fn day(now: SystemTime) -> String {
+pub fn day(now: SystemTime) -> String {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let CivilTime { year, month, day, .. } = civil(since.as_secs());
     format!("{year:04}-{month:02}-{day:02}")

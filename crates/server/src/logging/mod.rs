@@ -1,6 +1,6 @@
 //! The process's log: lines in Triton's two forms, to the console or a file, with settings that clients can change.
 
-pub(crate) mod detail;
+pub mod detail;
 mod line;
 
 use std::fs::File;
@@ -13,10 +13,9 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::flags::ServerFlags;
 use detail::DetailModules;
 pub use line::TimeFormat;
-pub(crate) use line::day;
+pub use line::day;
 use line::{LogMessage, MessageQuoting, line};
 
 /// Environment variable that turns the quoting of messages off.
@@ -62,18 +61,6 @@ pub struct LogChange {
 }
 
 impl LogSettings {
-    fn of(flags: &ServerFlags) -> Self {
-        let iso = flags.text("log-format").eq_ignore_ascii_case(TimeFormat::Iso8601.name());
-        Self {
-            file: flags.text("log-file").to_owned(),
-            info: flags.bool("log-info"),
-            warning: flags.bool("log-warning"),
-            error: flags.bool("log-error"),
-            verbose: u32::try_from(flags.number("log-verbose")).unwrap_or(u32::MAX),
-            format: if iso { TimeFormat::Iso8601 } else { TimeFormat::Default },
-        }
-    }
-
     fn apply(&mut self, change: LogChange) {
         self.info = change.info.unwrap_or(self.info);
         self.warning = change.warning.unwrap_or(self.warning);
@@ -118,17 +105,19 @@ fn log() -> &'static ProcessLog {
     LOG.get_or_init(|| ProcessLog::new(LogSettings::default(), None, DetailModules::default()))
 }
 
-/// Starts the log of the process as the flags configure it.
+/// Starts the log of the process. `environment` gives variables that ask for details of some modules.
 ///
 /// # Errors
 /// Fails when the log file cannot be opened.
-pub fn start(flags: &ServerFlags) -> io::Result<()> {
-    let settings = LogSettings::of(flags);
+pub fn start<'e>(
+    settings: LogSettings,
+    environment: impl Fn(&str) -> Option<&'e str>,
+) -> io::Result<()> {
     let file = match settings.file.as_str() {
         "" => None,
         path => Some(File::options().create(true).append(true).open(Path::new(path))?),
     };
-    let detail = DetailModules::of(|name| flags.environment(name));
+    let detail = DetailModules::of(environment);
     if LOG.set(ProcessLog::new(settings, file, detail)).is_ok() {
         let lines = tracing_subscriber::registry().with(LineSubscriber);
         tracing::subscriber::set_global_default(lines).ok();

@@ -1,6 +1,6 @@
 //! Counts of the engine behind the provider of Core ML.
 
-use galatea_providers::coreml::engine::EngineCounts;
+use galatea_coreml::engine::EngineCounts;
 use prometheus::proto::{Counter, Metric, MetricFamily, MetricType};
 
 use super::family;

@@ -6,8 +6,8 @@ use galatea_serving::statistics::ModelMetricsRow;
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::gpus::GpuMemory;
-use crate::profile::KernelCounts;
+use galatea::gpus::GpuMemory;
+use galatea::profile::KernelCounts;
 
 fn label(name: &str, value: &str) -> LabelPair {
     let mut pair = LabelPair::default();

@@ -2,8 +2,6 @@
 
 use galatea_serving::latency::{LatencyOptions, TrackedQuantile};
 
-use crate::flags::ServerFlags;
-
 /// Quantiles of the summaries unless the flags name others.
 const QUANTILES: [(f64, f64); 5] =
     [(0.5, 0.05), (0.9, 0.01), (0.95, 0.001), (0.99, 0.001), (0.999, 0.001)];
@@ -31,18 +29,18 @@ impl Default for MetricsConfig {
 }
 
 impl MetricsConfig {
-    /// Reads `--metrics-config`.
+    /// Reads values of `--metrics-config`.
     ///
     /// # Errors
     /// Returns a sentence about the first value that cannot be used.
-    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
+    pub fn parse(values: &[String]) -> Result<Self, String> {
         let mut config = Self::default();
         let mut quantiles: Vec<TrackedQuantile> = QUANTILES
             .iter()
             .map(|&(quantile, error)| TrackedQuantile { quantile, error })
             .collect();
         let mut summaries = false;
-        for text in flags.all("metrics-config") {
+        for text in values {
             let (key, value) = text.split_once('=').ok_or_else(|| {
                 format!("--metrics-config option format is <setting>=<value>. Got {text}")
             })?;
@@ -98,15 +96,10 @@ fn read_quantiles(text: &str) -> Result<Vec<TrackedQuantile>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::ParsedCommand;
 
     fn read(values: &[&str]) -> Result<MetricsConfig, String> {
-        let arguments: Vec<String> =
-            values.iter().map(|value| format!("--metrics-config={value}")).collect();
-        match ServerFlags::parse(&arguments, false)? {
-            ParsedCommand::Serve(flags) => MetricsConfig::of(&flags),
-            ParsedCommand::Help => Err("help".to_owned()),
-        }
+        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+        MetricsConfig::parse(&values)
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! Activity of GPUs.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::gpus::{self, GpuUse};
+use galatea::gpus::{GpuPool, GpuUse};
 
 /// The use of GPUs between two looks, which are no nearer to each other than an interval, so that several
 /// readers see the same numbers.
 #[derive(Debug)]
 pub(crate) struct GpuMeters {
+    gpus: Arc<GpuPool>,
     interval: Duration,
     start: Instant,
     last: Mutex<Option<GpuLook>>,
@@ -55,9 +56,10 @@ impl GpuFigures {
 impl GpuMeters {
     /// Measures from now on.
     #[must_use]
-    pub(crate) fn start(interval: Duration) -> Self {
-        gpus::measure_use();
-        Self { interval, start: Instant::now(), last: Mutex::new(None) }
+    pub(crate) fn start(gpus: &Arc<GpuPool>, interval: Duration) -> Self {
+        gpus.measure_use();
+        let gpus = Arc::clone(gpus);
+        Self { gpus, interval, start: Instant::now(), last: Mutex::new(None) }
     }
 
     /// The families; none where no GPU is measured.
@@ -71,7 +73,7 @@ impl GpuMeters {
         let before = last.take();
         let since = before.as_ref().map_or(self.start, |look| look.at);
         let uses: HashMap<usize, GpuUse> =
-            gpus::uses().into_iter().map(|of| (of.number, of)).collect();
+            self.gpus.uses().into_iter().map(|of| (of.number, of)).collect();
         let known = |number: usize| before.as_ref().and_then(|look| look.uses.get(&number));
         let of = |now_used: &GpuUse| {
             // A GPU that was closed and opened again counts from 0.

@@ -3,7 +3,7 @@
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::gpus::GpuMemory;
+use galatea::gpus::GpuMemory;
 
 fn pairs(labels: &[(&str, &str)]) -> Vec<LabelPair> {
     let pair = |&(name, value): &(&str, &str)| {
@@ -98,7 +98,7 @@ mod tests {
     use prometheus::{Encoder, TextEncoder};
 
     use super::*;
-    use crate::gpus::GpuPrefetch;
+    use galatea::gpus::GpuPrefetch;
 
     #[test]
     fn every_gpu_says_what_its_memory_is_used_for() {

@@ -25,9 +25,9 @@ use prometheus::proto::{
 use prometheus::{Encoder, TextEncoder};
 
 use crate::app::ServerState;
-use crate::host;
 pub use config::MetricsConfig;
 use families::{CACHE, CAPABILITIES, FAMILIES, FamilyValue, ModelFamily};
+use galatea::host;
 pub(crate) use gpu::GpuMeters;
 
 /// The page of a server.
@@ -49,18 +49,18 @@ pub fn render(app: &ServerState) -> String {
         }
     }
     let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
-    page.extend(power::page(crate::power::state(), tokens));
-    page.extend(power::of_models(&crate::power::reports()));
+    page.extend(power::page(app.engine().power().state(), tokens));
+    page.extend(power::of_models(&app.engine().power().reports()));
     page.extend(llm::page(&models, &encoders));
-    page.extend(ane::page(galatea_providers::coreml::engine::counts()));
-    page.extend(devices::page(&crate::background_tuning::report()));
-    let memory = crate::gpus::memory();
+    page.extend(ane::page(galatea_coreml::engine::counts()));
+    page.extend(devices::page(&app.engine().device_reports()));
+    let memory = app.engine().gpus().memory();
     page.extend(gpu_memory::page(&memory));
     // Off a Mac the page is Triton's unless somebody asks for more.
     let counts = cfg!(target_os = "macos") || app.metrics().arithmetic;
     page.extend(apple::page(&apple::AppleFacts {
         gpus: &memory,
-        reading: crate::power::state().map(|state| state.reading),
+        reading: app.engine().power().state().map(|state| state.reading),
         models: if counts { &rows } else { &[] },
         kernels: app.profiler().kernels(),
     }));

@@ -4,7 +4,7 @@ use galatea_runtime::power::{PowerDraw, PowerLimit};
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::power::{ModelPowerReport, PowerState};
+use galatea::power::{ModelPowerReport, PowerState};
 
 /// The families; none where no sensor is read. `tokens` is how many language models have generated since the
 /// start.

@@ -2,26 +2,21 @@
 
 use std::sync::Arc;
 
+use galatea_llm::chat::{AnswerPiece, AnswerReader, AnswerReading, ChatOptions, ChatPrompt};
 use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationRequest};
 use galatea_llm::model::LanguageModel;
-use galatea_llm::reasoning::ReasoningOpening;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
-use galatea_llm::tools::{ToolChoice, ToolFormat};
 use serde_json::Value;
 
-use super::answer::{AnswerPiece, AnswerReader, AnswerReading};
 use super::error::ApiError;
 use super::logprobs::{self, ChatLogprobs, TokenNaming};
 use super::request::ChatRequest;
-use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, surround};
+use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, refusal};
 use super::wire::{
     self, AnswerEnvelope, AnswerObject, ChatChoice, ChatPiece, DONE, DeltaObject, UsageObject,
     WireCall, to_bytes,
 };
-
-/// Mark that opens reasoning in front of an answer.
-const THINK: &str = "<think>";
 
 /// A chat that is ready for the engine.
 #[derive(Debug)]
@@ -43,31 +38,21 @@ impl PreparedChat {
         name: &str,
         mut request: ChatRequest,
     ) -> Result<(Self, GenerationRequest), ApiError> {
-        let Some(template) = model.template() else {
+        if model.template().is_none() {
             let message = format!("the model '{name}' has no chat template; it completes only");
             return Err(ApiError::field("messages", message));
-        };
-        let text = template.render(&request.conversation)?;
-        let calls = match &request.choice {
-            ToolChoice::None => None,
-            ToolChoice::Auto => (!request.tools.is_empty()).then(|| model.tool_format()),
-            ToolChoice::Required => Some(ToolFormat::List),
-            ToolChoice::Named(tool) => Some(ToolFormat::Arguments(tool.clone())),
-        };
-        if calls == Some(ToolFormat::Mistral) {
-            // The mark in front of calls is a special token.
-            request.common.sampling.skip_special_tokens = false;
         }
-        // An answer that follows a grammar has no reasoning in front of it.
-        let opened = text.trim_end().ends_with(THINK) && request.common.grammar.is_none();
-        let opening = if opened { ReasoningOpening::ByPrompt } else { ReasoningOpening::ByAnswer };
-        let reading = AnswerReading {
-            opening,
-            calls,
-            single: !request.parallel,
+        let options = ChatOptions {
+            has_tools: !request.tools.is_empty(),
+            choice: request.choice.clone(),
+            single_call: !request.parallel,
             reasoning: request.reasoning,
+            add_special_tokens: request.add_special_tokens,
         };
-        let prompt = model.tokenizer().encode(&text, surround(request.add_special_tokens))?;
+        let settings = &mut request.common.settings;
+        let made = ChatPrompt::new(&model, &request.conversation, &options, settings);
+        let ChatPrompt { tokens: prompt, reading } =
+            made.map_err(|error| refusal(error, "messages"))?;
         let job = generation(&model, &request.common, prompt.clone(), "messages")?;
         Ok((Self { model, name: name.to_owned(), request, prompt, reading }, job))
     }
@@ -91,7 +76,7 @@ impl PreparedChat {
     }
 
     fn logprobs(&self, tokens: &[TokenLogprobs]) -> Option<ChatLogprobs> {
-        let wanted = self.request.common.sampling.logprobs.is_some();
+        let wanted = self.request.common.settings.sampling.logprobs.is_some();
         wanted.then(|| ChatLogprobs::of(tokens, self.names()))
     }
 

@@ -153,7 +153,7 @@ impl PreparedCompletion {
             found.logprobs = self.of_prompt(prompt, of_prompt, &mut offset);
         }
         found.text.push_str(&whole.text);
-        if self.request.common.sampling.logprobs.is_some() {
+        if self.request.common.settings.sampling.logprobs.is_some() {
             let logprobs = found.logprobs.get_or_insert_default();
             logprobs.extend(&whole.logprobs, self.names(), &mut offset);
         }
@@ -171,7 +171,7 @@ impl PreparedCompletion {
         known: Option<&[Option<TokenLogprobs>]>,
         offset: &mut usize,
     ) -> Option<CompletionLogprobs> {
-        self.request.common.sampling.logprobs?;
+        self.request.common.settings.sampling.logprobs?;
         let mut found = CompletionLogprobs::default();
         found.extend_prompt(&prompt.tokens, known.unwrap_or_default(), self.names(), offset);
         Some(found)
@@ -293,7 +293,7 @@ impl<'a> CompletionStream<'a> {
         let choice = CompletionChoice {
             index,
             text: step.text,
-            logprobs: (common.sampling.logprobs.is_some() && !step.tokens.is_empty())
+            logprobs: (common.settings.sampling.logprobs.is_some() && !step.tokens.is_empty())
                 .then_some(logprobs),
             finish_reason: step.finish.as_ref().map(FinishReason::as_str),
             stop_reason: step.finish.as_ref().and_then(stop_reason),

@@ -3,11 +3,11 @@
 use galatea_llm::embed::{EncoderEngine, TextTokens};
 use serde::Serialize;
 
-use super::answer::unique;
 use super::error::ApiError;
 use super::fields::ObjectFields;
 use super::request::{CompletionPrompt, prompts};
 use super::run::surround;
+use super::wire::unique;
 use super::wire::{now, to_bytes};
 
 /// Makes the JSON of an answer from the results of the texts.

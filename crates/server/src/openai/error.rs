@@ -100,6 +100,7 @@ impl ApiError {
     }
 
     /// The words of the error.
+    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

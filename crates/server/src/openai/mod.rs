@@ -1,10 +1,8 @@
 //! OpenAI's endpoints: requests decoded, answers encoded.
 //!
 //! [`request`] reads a body: OpenAI's fields and those of vLLM, unknown ones ignored, wrong ones refused by name.
-//! [`answer`] reads what a model writes as reasoning, content and calls, and [`wire`] writes that as JSON, whole or in
-//! pieces.
+//! `galatea_llm::chat` makes prompts and reads answers; [`wire`] writes these as JSON, whole or in pieces.
 
-pub(crate) mod answer;
 pub(crate) mod chat;
 pub(crate) mod completion;
 pub(crate) mod encoding;

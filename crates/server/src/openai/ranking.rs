@@ -7,10 +7,10 @@ use galatea_llm::tokens::SpecialTokens;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::unique;
 use super::encoding::{PreparedEncoding, ReadUsage, check_length, most_tokens};
 use super::error::ApiError;
 use super::fields::{ObjectFields, wrong};
+use super::wire::unique;
 use super::wire::{now, to_bytes};
 
 /// The most documents of one request, as Cohere has it.

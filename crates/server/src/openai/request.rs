@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use galatea_llm::chat::GenerationSettings;
 use galatea_llm::grammar::Grammar;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
@@ -9,13 +10,13 @@ use galatea_llm::template::{Conversation, GenerationPrompt};
 use galatea_llm::tools::{ToolChoice, ToolDefinition};
 use serde_json::Value;
 
-use super::answer::unique;
 use super::error::ApiError;
 use super::fields::{ObjectFields, sampling, tokens, wrong};
 use super::logprobs::TokenNaming;
 use super::message::messages;
 use super::run::AnswerForm;
 use super::structured;
+use super::wire::unique;
 use super::wire::{AnswerEnvelope, UsageObject};
 
 /// The most alternatives of a token in a chat, as OpenAI has it.
@@ -37,30 +38,20 @@ pub(crate) struct StreamOptions {
 /// Fields that requests for chats and for completions share.
 #[derive(Debug, Clone)]
 pub(crate) struct CommonFields {
-    /// Parameters of choosing tokens.
-    pub(crate) sampling: SamplingParameters,
-    /// Grammar that the answer must follow.
-    pub(crate) grammar: Option<Grammar>,
+    /// Settings of the generation.
+    pub(crate) settings: GenerationSettings,
     /// The answer comes in pieces.
     pub(crate) stream: Option<StreamOptions>,
-    /// Priority; requests with lower values run first.
-    pub(crate) priority: i32,
-    /// Number of the client, so that steps are shared fairly.
-    pub(crate) client: u64,
-    /// Requests of different salts share no cache.
-    pub(crate) salt: u64,
     /// Answers hold their tokens.
     pub(crate) token_ids: bool,
     /// Log-probabilities name tokens by their numbers.
     pub(crate) names_as_ids: bool,
-    /// The name of the request: the client's own, or one that no other has.
-    pub(crate) id: String,
 }
 
 impl CommonFields {
     /// Returns the number of answers to a prompt.
     pub(crate) fn answers(&self) -> usize {
-        usize::try_from(self.sampling.n).unwrap_or(1)
+        usize::try_from(self.settings.sampling.n).unwrap_or(1)
     }
 
     /// Returns the form in which the answers are sent.
@@ -94,7 +85,7 @@ impl CommonFields {
         object: &'static str,
         model: &str,
     ) -> AnswerEnvelope {
-        AnswerEnvelope::new(prefix, object, &self.id, model)
+        AnswerEnvelope::new(prefix, object, &self.settings.id, model)
     }
 }
 
@@ -183,15 +174,17 @@ fn common(
         return Err(ApiError::field("prompt_embeds", "prompts must be text or tokens"));
     }
     Ok(CommonFields {
-        sampling: sampling(fields, defaults)?,
-        grammar: structured::grammar(fields)?,
+        settings: GenerationSettings {
+            sampling: sampling(fields, defaults)?,
+            grammar: structured::grammar(fields)?,
+            priority,
+            client: number_of((caller, user)),
+            salt: fields.text("cache_salt")?.map_or(0, number_of),
+            id: fields.text("request_id")?.map_or_else(|| unique(""), str::to_owned),
+        },
         stream,
-        priority,
-        client: number_of((caller, user)),
-        salt: fields.text("cache_salt")?.map_or(0, number_of),
         token_ids: fields.flag_or("return_token_ids", false)?,
         names_as_ids: fields.flag_or("return_tokens_as_token_ids", false)?,
-        id: fields.text("request_id")?.map_or_else(|| unique(""), str::to_owned),
     })
 }
 
@@ -244,7 +237,7 @@ impl ChatRequest {
     ) -> Result<Self, ApiError> {
         let mut common = common(fields, defaults, caller)?;
         let most = fields.count("max_completion_tokens")?.or(fields.count("max_tokens")?);
-        common.sampling.max_tokens = most.or(defaults.max_tokens);
+        common.settings.sampling.max_tokens = most.or(defaults.max_tokens);
         let top = fields.count("top_logprobs")?;
         if let Some(top) = top.filter(|top| *top > MAX_TOP_LOGPROBS) {
             let message = format!("{top} found, expected 0 to {MAX_TOP_LOGPROBS}");
@@ -255,7 +248,7 @@ impl ChatRequest {
             let message = "only a request with \"logprobs\": true has it";
             return Err(ApiError::field("top_logprobs", message));
         }
-        common.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
+        common.settings.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
         let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
         let choice = fields.get("tool_choice").unwrap_or(&Value::Null);
         let choice = ToolChoice::from_request(choice, &tools)?;
@@ -263,7 +256,7 @@ impl ChatRequest {
         let known = if choice == ToolChoice::None { &[] } else { tools.as_slice() };
         let conversation = conversation(fields, known)?;
         if let Some(grammar) = choice.grammar(&tools) {
-            common.grammar = Some(if parallel { grammar } else { one_call(grammar) });
+            common.settings.grammar = Some(if parallel { grammar } else { one_call(grammar) });
         }
         let echo = fields.flag_or("echo", false)?
             && conversation.ending == GenerationPrompt::ContinueFinalMessage;
@@ -310,14 +303,14 @@ impl CompletionRequest {
             return Err(ApiError::field("suffix", "models continue a prompt and fill no gap"));
         }
         let echo = fields.flag_or("echo", false)?;
-        common.sampling.logprobs = fields.count("logprobs")?;
-        if echo && common.sampling.prompt_logprobs.is_none() {
-            common.sampling.prompt_logprobs = common.sampling.logprobs;
+        common.settings.sampling.logprobs = fields.count("logprobs")?;
+        if echo && common.settings.sampling.prompt_logprobs.is_none() {
+            common.settings.sampling.prompt_logprobs = common.settings.sampling.logprobs;
         }
         let most = fields.count("max_tokens")?.unwrap_or(COMPLETION_TOKENS);
         let nothing_new = echo && most == 0;
         // The prompt's log-probabilities come with the first token, which is not shown then.
-        common.sampling.max_tokens = Some(if nothing_new { 1 } else { most });
+        common.settings.sampling.max_tokens = Some(if nothing_new { 1 } else { most });
         Ok(Self {
             common,
             prompts: prompts(fields, "prompt")?,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use galatea_llm::chat::{self, PromptError};
 use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
@@ -23,7 +24,7 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Size that an event counts as beside its contents, in bytes.
 const EVENT_BYTES: usize = 256;
 
-/// Makes the request for the engine from a prompt and its fields.
+/// Makes the request for the engine from the prompt that a field gives.
 ///
 /// # Errors
 /// Fails when the prompt and the answer are longer than the context, and for a grammar that cannot be
@@ -34,39 +35,31 @@ pub(crate) fn generation(
     prompt: Vec<u32>,
     field: &str,
 ) -> Result<GenerationRequest, ApiError> {
-    let context = model.context();
-    let length = prompt.len();
-    let most = common.sampling.max_tokens.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-    if length == 0 {
-        return Err(ApiError::field(field, "no tokens found, expected at least one"));
+    chat::generation(model, &common.settings, prompt).map_err(|error| refusal(error, field))
+}
+
+/// Says why there is no request for the engine.
+pub(crate) fn refusal(error: PromptError, field: &str) -> ApiError {
+    match error {
+        PromptError::Model(error) => error.into(),
+        PromptError::TooLong { prompt, answer, context } => {
+            let answer = answer.map_or_else(
+                || "and an answer needs at least one".to_owned(),
+                |most| format!("and {most} are asked for"),
+            );
+            ApiError::too_long(
+                field,
+                format!(
+                    "This model's maximum context length is {context} tokens. The {field} \
+                     {} {prompt} tokens, {answer}.",
+                    if field == "messages" { "have" } else { "has" }
+                ),
+            )
+        }
+        error @ (PromptError::Empty | PromptError::NoTemplate) => {
+            ApiError::field(field, error.to_string())
+        }
     }
-    if length >= context || most.is_some_and(|most| length.saturating_add(most) > context) {
-        let answer = most.map_or_else(
-            || "and an answer needs at least one".to_owned(),
-            |most| format!("and {most} are asked for"),
-        );
-        return Err(ApiError::too_long(
-            field,
-            format!(
-                "This model's maximum context length is {context} tokens. The {field} \
-                 {} {length} tokens, {answer}.",
-                if field == "messages" { "have" } else { "has" }
-            ),
-        ));
-    }
-    let constraint = match &common.grammar {
-        Some(grammar) => Some(model.grammars()?.compile(grammar)?),
-        None => None,
-    };
-    Ok(GenerationRequest {
-        prompt,
-        sampling: common.sampling.clone(),
-        constraint,
-        priority: common.priority,
-        client: common.client,
-        salt: common.salt,
-        id: common.id.clone(),
-    })
 }
 
 /// Converts a flag to the choice of whether the tokens around a text are added.

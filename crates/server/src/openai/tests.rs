@@ -6,13 +6,13 @@ use galatea_llm::template::GenerationPrompt;
 use galatea_llm::tools::{ToolCall, ToolChoice};
 use serde_json::{Value, json};
 
-use super::answer::AnswerMessage;
 use super::error::ApiError;
 use super::fields::ObjectFields;
 use super::request::{ChatRequest, CompletionPrompt, CompletionRequest, StreamOptions};
 use super::wire::{
     self, AnswerEnvelope, AnswerObject, ChatChoice, ChatPiece, DeltaObject, UsageObject, WireCall,
 };
+use galatea_llm::chat::AnswerMessage;
 
 fn chat(body: &Value) -> Result<ChatRequest, ApiError> {
     let defaults = SamplingParameters {
@@ -46,8 +46,8 @@ fn param(error: &ApiError) -> String {
 #[test]
 fn a_chat_takes_the_models_defaults_and_the_fields_that_are_there() {
     let plain = chat_with(&json!({})).unwrap();
-    assert_eq!(plain.common.sampling.temperature, 0.7);
-    assert_eq!(plain.common.sampling.max_tokens, None);
+    assert_eq!(plain.common.settings.sampling.temperature, 0.7);
+    assert_eq!(plain.common.settings.sampling.max_tokens, None);
     assert_eq!(plain.common.stream, None);
     assert_eq!(plain.conversation.ending, GenerationPrompt::GenerationPrompt);
     let full = chat_with(&json!({
@@ -62,7 +62,7 @@ fn a_chat_takes_the_models_defaults_and_the_fields_that_are_there() {
         "add_generation_prompt": false, "temperature_": null, "guided_regex": "a+",
     }))
     .unwrap();
-    let sampling = full.common.sampling;
+    let sampling = full.common.settings.sampling;
     assert_eq!((sampling.temperature, sampling.top_k, sampling.n), (0.0, -1, 2));
     assert_eq!((sampling.max_tokens, sampling.seed), (Some(7), Some(u64::MAX)));
     assert_eq!((sampling.logprobs, sampling.prompt_logprobs), (Some(3), Some(2)));
@@ -72,10 +72,10 @@ fn a_chat_takes_the_models_defaults_and_the_fields_that_are_there() {
     assert!(sampling.ignore_eos && !sampling.skip_special_tokens);
     let stream = StreamOptions { usage: true, continuous: false };
     assert_eq!(full.common.stream, Some(stream));
-    assert_eq!(full.common.priority, -3);
-    assert_ne!(full.common.salt, 0);
-    assert_ne!(full.common.client, plain.common.client);
-    assert_eq!(full.common.grammar, Some(Grammar::Regex("a+".to_owned())));
+    assert_eq!(full.common.settings.priority, -3);
+    assert_ne!(full.common.settings.salt, 0);
+    assert_ne!(full.common.settings.client, plain.common.settings.client);
+    assert_eq!(full.common.settings.grammar, Some(Grammar::Regex("a+".to_owned())));
     assert_eq!(full.conversation.ending, GenerationPrompt::Complete);
     assert_eq!(full.conversation.variables.get("enable_thinking"), Some(&json!(false)));
 }
@@ -175,15 +175,15 @@ fn tools_reach_the_template_unless_none_is_to_be_called() {
         json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]);
     let of = |choice: Value| chat_with(&json!({"tools": tools, "tool_choice": choice})).unwrap();
     let auto = of(Value::Null);
-    assert_eq!((auto.choice, auto.common.grammar), (ToolChoice::Auto, None));
+    assert_eq!((auto.choice, auto.common.settings.grammar), (ToolChoice::Auto, None));
     assert_eq!(auto.conversation.tools.map(|all| all.len()), Some(1));
     assert_eq!(of(json!("none")).conversation.tools, None);
     let named = of(json!({"type": "function", "function": {"name": "f"}}));
-    assert_eq!(named.common.grammar, Some(Grammar::JsonSchema(json!({"type": "object"}))));
+    assert_eq!(named.common.settings.grammar, Some(Grammar::JsonSchema(json!({"type": "object"}))));
     let single = chat_with(
         &json!({"tools": tools, "tool_choice": "required", "parallel_tool_calls": false}),
     );
-    let Some(Grammar::JsonSchema(schema)) = single.unwrap().common.grammar else {
+    let Some(Grammar::JsonSchema(schema)) = single.unwrap().common.settings.grammar else {
         panic!("no schema");
     };
     assert_eq!(schema.get("maxItems"), Some(&json!(1)));
@@ -199,9 +199,9 @@ fn structured_output_has_many_names() {
         json!({"guided_json": schema.to_string()}),
         json!({"structured_outputs": {"json": schema}}),
     ] {
-        assert_eq!(chat_with(&members).unwrap().common.grammar, wanted, "{members}");
+        assert_eq!(chat_with(&members).unwrap().common.settings.grammar, wanted, "{members}");
     }
-    let of = |members: Value| chat_with(&members).unwrap().common.grammar;
+    let of = |members: Value| chat_with(&members).unwrap().common.settings.grammar;
     assert_eq!(of(json!({"response_format": {"type": "text"}})), None);
     assert_eq!(of(json!({"response_format": {"type": "json_object"}})), Some(Grammar::JsonObject));
     let choice = Some(Grammar::Choice(vec!["a".to_owned(), "b".to_owned()]));
@@ -232,13 +232,13 @@ fn a_completion_has_prompts_of_four_forms() {
 #[test]
 fn a_completion_may_ask_for_its_prompt_alone() {
     let plain = completion(&json!({"prompt": "a"})).unwrap();
-    assert_eq!(plain.common.sampling.max_tokens, Some(16));
+    assert_eq!(plain.common.settings.sampling.max_tokens, Some(16));
     assert!(plain.add_special_tokens && !plain.echo);
     let scored = completion(&json!({"prompt": "a", "echo": true, "max_tokens": 0, "logprobs": 1}));
     let scored = scored.unwrap();
     assert!(scored.nothing_new);
-    assert_eq!(scored.common.sampling.prompt_logprobs, Some(1));
-    assert_eq!(scored.common.sampling.max_tokens, Some(1));
+    assert_eq!(scored.common.settings.sampling.prompt_logprobs, Some(1));
+    assert_eq!(scored.common.settings.sampling.max_tokens, Some(1));
     let suffix = completion(&json!({"prompt": "a", "suffix": "b"})).unwrap_err();
     assert_eq!(param(&suffix), "suffix");
 }

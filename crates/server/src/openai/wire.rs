@@ -1,10 +1,12 @@
 //! Answers as they go over the wire.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use galatea_llm::chat::AnswerMessage;
 use galatea_llm::tools::ToolCall;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::{AnswerMessage, unique};
 use super::logprobs::{ChatLogprobs, CompletionLogprobs};
 
 /// Counts of tokens.
@@ -240,3 +242,10 @@ pub(crate) fn event(answer: &impl Serialize) -> Vec<u8> {
 
 /// The last event of a stream.
 pub(crate) const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// A name that no other answer and no other call has.
+pub(crate) fn unique(prefix: &str) -> String {
+    // The keys of the hasher are random, and differ each time.
+    let word = || RandomState::new().build_hasher().finish();
+    format!("{prefix}{:016x}{:016x}", word(), word())
+}

@@ -5,7 +5,6 @@ use galatea_serving::trace::TraceLevel;
 use super::otel::CollectorUrl;
 use super::parse;
 use super::settings::TraceView;
-use crate::flags::ServerFlags;
 
 /// Destination of traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,15 +98,15 @@ impl Default for TraceConfig {
 }
 
 impl TraceConfig {
-    /// Reads the flags.
+    /// Reads values of `--trace-config`, and the variables of OpenTelemetry.
     ///
     /// # Errors
     /// Returns a sentence about the first value that cannot be used.
-    pub fn of(flags: &ServerFlags) -> Result<Self, String> {
+    pub fn parse(values: &[String]) -> Result<Self, String> {
         let mut config = Self::default();
         config.environment(&|name| std::env::var(name).ok())?;
         let mut levels = Vec::new();
-        for text in flags.all("trace-config") {
+        for text in values {
             let (mode, setting) = match text.split_once(',') {
                 Some((mode, setting)) => (Some(mode), setting),
                 None => (None, text.as_str()),
@@ -218,47 +217,18 @@ fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::ParsedCommand;
 
-    fn read(arguments: &[&str]) -> Result<TraceConfig, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        match ServerFlags::parse(&arguments, false)? {
-            ParsedCommand::Serve(flags) => TraceConfig::of(&flags),
-            ParsedCommand::Help => Err("help".to_owned()),
-        }
-    }
-
-    #[test]
-    fn both_generations_of_flags_are_read() {
-        let new = read(&[
-            "--trace-config=triton,file=t.json",
-            "--trace-config=triton,log-frequency=3",
-            "--trace-config=rate=1",
-            "--trace-config=level=TIMESTAMPS",
-            "--trace-config=level=TENSORS",
-            "--trace-config=count=7",
-        ]);
-        let old = read(&[
-            "--trace-file=t.json",
-            "--trace-log-frequency=3",
-            "--trace-rate=1",
-            "--trace-level=TIMESTAMPS",
-            "--trace-level=TENSORS",
-            "--trace-count=7",
-        ]);
-        assert_eq!(new, old);
-        let config = new.unwrap();
-        assert_eq!((config.file.as_str(), config.start.log_frequency), ("t.json", 3));
-        assert_eq!((config.start.rate, config.start.count), (1, 7));
-        assert_eq!(config.start.level, TraceLevel { timestamps: true, tensors: true });
+    fn read(values: &[&str]) -> Result<TraceConfig, String> {
+        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+        TraceConfig::parse(&values)
     }
 
     #[test]
     fn the_collector_is_described_by_flags_and_environment() {
         let config = read(&[
-            "--trace-config=mode=opentelemetry",
-            "--trace-config=opentelemetry,url=http://h:1/v1/traces",
-            "--trace-config=opentelemetry,resource=a=b=c",
+            "mode=opentelemetry",
+            "opentelemetry,url=http://h:1/v1/traces",
+            "opentelemetry,resource=a=b=c",
         ])
         .unwrap();
         assert_eq!(config.mode, TraceMode::OpenTelemetry);
@@ -284,7 +254,7 @@ mod tests {
             ("opentelemetry,url=https://h/x", "expects http://HOST:PORT/PATH"),
             ("opentelemetry,resource=x", "expects key=value, got 'x'"),
         ] {
-            let error = read(&[&format!("--trace-config={value}")]).unwrap_err();
+            let error = read(&[&format!("{value}")]).unwrap_err();
             assert!(error.contains(text), "{value}: {error}");
         }
     }

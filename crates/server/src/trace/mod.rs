@@ -15,9 +15,9 @@ use galatea_serving::ServingError;
 use galatea_serving::trace::{RequestTrace, TraceEntry, TraceEvent, TraceLevel, TraceSink};
 use tonic::metadata::MetadataMap;
 
-use crate::profile::{Profiler, RunningProfile};
 pub use config::{OpenTelemetry, TraceConfig, TraceMode};
 use file::TraceFile;
+use galatea::profile::{Profiler, RunningProfile};
 use otel::{SpanExporter, TraceParent};
 pub use settings::{SettingChange, TraceChange, TraceSettings, TraceView};
 

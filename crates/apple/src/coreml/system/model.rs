@@ -22,13 +22,13 @@ use super::configuration::configuration;
 use super::{buffer, describe, predict, refused, url};
 
 /// A loaded model.
-pub(in super::super) struct Model {
+pub(in super::super) struct NativeModel {
     model: Retained<MLModel>,
 }
 
 // SAFETY: Core ML binds models to no thread and asks for one user at a time, which a value that is
 // not `Sync` has; asynchronous predictions may overlap.
-unsafe impl Send for Model {}
+unsafe impl Send for NativeModel {}
 
 /// A model's state. Its predictions follow each other, since each has it exclusively.
 pub(in super::super) struct StateBuffers {
@@ -80,7 +80,7 @@ impl StateBuffers {
     }
 }
 
-impl Model {
+impl NativeModel {
     pub(in super::super) fn load(
         compiled: &Path,
         options: &CoreMlLoadOptions,

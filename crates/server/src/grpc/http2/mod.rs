@@ -95,3 +95,16 @@ pub struct ConnectionSettings {
     /// Number of early pings that are forgiven; 0 for all.
     pub ping_strikes: u64,
 }
+
+impl Default for ConnectionSettings {
+    /// gRPC's defaults: a ping after two hours of silence.
+    fn default() -> Self {
+        Self {
+            keepalive_time: Duration::from_secs(7200),
+            keepalive_timeout: Duration::from_secs(20),
+            without_calls: false,
+            ping_interval: Duration::from_secs(300),
+            ping_strikes: 2,
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub(super) const TORCH_MODEL: &str = "galatea_pytorch.py";
 
 macro_rules! file {
     ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/backend/", $name)))
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/python/", $name)))
     };
 }
 

@@ -1,0 +1,404 @@
+//! `galatea bench` of a checkpoint: how fast a language model reads prompts and writes answers.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use galatea_kernels::ThreadPool;
+use galatea_llm::chunked::ChunkManifest;
+use galatea_llm::engine::{GenerationEvent, GenerationRequest};
+use galatea_llm::model::{LanguageModel, PerplexityModel, PerplexityScore};
+use galatea_llm::sampling::SamplingParameters;
+use galatea_serving::backend::llm::EngineArguments;
+
+use super::arguments::CommandArguments;
+use super::{engine, model, say, step_profile};
+use crate::table::table;
+
+/// Tokens of a prompt, where nothing else is said.
+const PROMPT: usize = 512;
+/// Tokens of an answer likewise.
+const ANSWER: usize = 64;
+/// Tokens before an answer that is measured, where nothing else is said.
+const SHORT_PROMPT: usize = 8;
+/// Times that everything is measured; the median counts.
+const ROUNDS: usize = 3;
+/// Bytes that are read to see how fast memory is: more than caches hold.
+const READ_BYTES: usize = 256 << 20;
+
+/// A request's times.
+struct GenerationTimes {
+    /// From submission until the first token.
+    first: Duration,
+    /// From the first token until the last.
+    rest: Duration,
+    /// Tokens of the answer.
+    tokens: Vec<u32>,
+}
+
+/// Measures a checkpoint.
+///
+/// # Errors
+/// Fails when it cannot be loaded, or a request fails.
+pub(super) fn bench(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
+    for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
+        model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
+    }
+    if let Some(file) = arguments.last("perplexity") {
+        return perplexity(path, Path::new(file), arguments);
+    }
+    let _timeline = model::timeline(arguments)?;
+    let mut measured = measure(path, arguments, arguments.has("profile"))?;
+    if arguments.has("json") {
+        if let (Some(fields), true) = (measured.line.as_object_mut(), arguments.has("profile")) {
+            fields.insert("profile".to_owned(), measured.steps.into());
+        }
+        say(&measured.line.to_string());
+    } else {
+        say(&measured.text);
+        if arguments.has("profile") {
+            say(&measured.tables);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Results of measuring a checkpoint.
+#[derive(Debug)]
+pub(super) struct MeasuredCheckpoint {
+    text: String,
+    /// The same for programs.
+    pub(super) line: serde_json::Value,
+    tables: String,
+    /// A step of an answer and one of a prompt, where these were taken apart, for programs.
+    pub(super) steps: Vec<serde_json::Value>,
+    /// Tokens a second of prompts, in each round.
+    pub(super) prefill: Vec<f64>,
+    /// The same of answers.
+    pub(super) decode: Vec<f64>,
+    /// The likeliest answers to some prompts, where steps were taken apart: who measures as much of another model with
+    /// as many tokens in its vocabulary has those to the same prompts.
+    pub(super) answers: Vec<Vec<u32>>,
+    /// Tokens of the vocabulary.
+    pub(super) vocabulary: usize,
+}
+
+/// Prompts whose answers are kept.
+const KEPT: usize = 4;
+
+/// Measures how fast a checkpoint reads and writes, and profiles its steps if asked to.
+///
+/// # Errors
+/// Fails as [`bench`] does.
+pub(super) fn measure(
+    path: &Path,
+    arguments: &CommandArguments,
+    apart: bool,
+) -> Result<MeasuredCheckpoint, String> {
+    let is_chunked = ChunkManifest::is_in(path);
+    let threads: usize = arguments.number("threads", 0)?;
+    let mut prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
+    let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
+    let context: usize = arguments.number("context", SHORT_PROMPT)?.max(1);
+    let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
+    if is_chunked && !arguments.has("prompt-tokens") {
+        let manifest = ChunkManifest::read(path).map_err(|error| error.to_string())?;
+        prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
+    }
+    let weights = EngineArguments {
+        max_num_seqs: Some(concurrency.max(4)),
+        enable_prefix_caching: Some(false),
+        max_model_len: Some(prompt.max(context) + answer + 1),
+        ..weights_of(arguments)
+    };
+    let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
+    options.session.threads = threads;
+    let started = Instant::now();
+    let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
+    let load = started.elapsed();
+    let bench = LanguageBench { model: &model, context, answer };
+    // The first runs plan memory.
+    bench.alone(prompt, 2)?;
+    let mut figures = Vec::new();
+    for _ in 0..ROUNDS {
+        let read = bench.alone(prompt, 1)?;
+        let written = bench.alone(context, answer)?;
+        let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
+        figures.push(RoundFigures {
+            prefill: prompt as f64 / read.first.as_secs_f64(),
+            ttft: read.first.as_secs_f64() * 1e3,
+            decode: (written.tokens.len() - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
+            together,
+            bandwidth: read_bandwidth(threads),
+        });
+    }
+    let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
+    let report = LanguageReport { figures, load, model: &model, concurrency, prompt, touched };
+    let text = report.text(path);
+    let line = report.json(path);
+    let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
+    let prefill = speeds(|of| of.prefill);
+    let decode = speeds(|of| of.decode);
+    let answers = if apart { bench.answers()? } else { Vec::new() };
+    let vocabulary = model.tokenizer().vocabulary_size();
+    drop(report);
+    drop(model);
+    let (tables, steps) = match apart {
+        true => {
+            let steps = [(context, 1), (0, prompt)];
+            step_profile::tables(path, &options, &steps, arguments.last("provider"))?
+        }
+        false => Default::default(),
+    };
+    Ok(MeasuredCheckpoint { text, line, tables, steps, prefill, decode, answers, vocabulary })
+}
+
+/// Returns the engine arguments for the storage of weights and cache.
+pub(super) fn weights_of(arguments: &CommandArguments) -> EngineArguments {
+    EngineArguments {
+        device: arguments.last("provider").map(str::to_owned),
+        quantization: arguments.last("quantization").map(str::to_owned),
+        kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
+        ..EngineArguments::default()
+    }
+}
+
+/// Scores a text.
+fn perplexity(path: &Path, file: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("'{}' cannot be read as a text: {error}", file.display()))?;
+    let mut options =
+        engine().load_options(&weights_of(arguments)).map_err(|error| error.to_string())?;
+    options.session.threads = arguments.number("threads", 0)?;
+    let chunk = arguments.number("prompt-tokens", PROMPT)?;
+    let scored = PerplexityModel::load(path, &options, chunk)
+        .and_then(|mut model| Ok((model.score(&text)?, model)));
+    let (score, model) = scored.map_err(|error| error.to_string())?;
+    let report = serde_json::json!({
+        "perplexity": score.perplexity,
+        "tokens": score.tokens,
+        "chunks": score.chunks,
+        "chunk_tokens": model.chunk(),
+        "weight_bytes": model.weight_bytes(),
+    });
+    if arguments.has("json") {
+        say(&report.to_string());
+    } else {
+        let PerplexityScore { perplexity, tokens, chunks } = score;
+        let chunk = model.chunk();
+        say(&format!(
+            "perplexity {perplexity:.4} of {tokens} tokens in {chunks} pieces of {chunk}"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Figures of one round of measurements.
+struct RoundFigures {
+    prefill: f64,
+    ttft: f64,
+    decode: f64,
+    together: Option<f64>,
+    /// Bytes a second.
+    bandwidth: f64,
+}
+
+struct LanguageBench<'a> {
+    model: &'a LanguageModel,
+    /// Tokens before an answer whose speed is measured.
+    context: usize,
+    answer: usize,
+}
+
+impl LanguageBench<'_> {
+    /// A request for so many tokens behind a prompt of others' length.
+    fn request(&self, prompt: usize, tokens: usize, seed: usize) -> GenerationRequest {
+        let vocabulary = self.model.tokenizer().vocabulary_size().max(2);
+        let token = |at: usize| (at * 7919 + seed * 104_729 + 1) % vocabulary;
+        let prompt = (0..prompt).map(|at| u32::try_from(token(at)).unwrap_or(0)).collect();
+        let sampling = SamplingParameters {
+            temperature: 0.0,
+            max_tokens: u32::try_from(tokens).ok(),
+            ignore_eos: true,
+            ..SamplingParameters::default()
+        };
+        GenerationRequest {
+            prompt,
+            sampling,
+            constraint: None,
+            priority: 0,
+            client: seed as u64,
+            salt: 0,
+            id: String::new(),
+        }
+    }
+
+    /// Submits requests, and gives the times of each.
+    fn all(&self, requests: Vec<GenerationRequest>) -> Result<Vec<GenerationTimes>, String> {
+        let (sender, receiver) = mpsc::channel();
+        let count = requests.len();
+        let start = Instant::now();
+        let mut tickets = Vec::new();
+        for (at, request) in requests.into_iter().enumerate() {
+            let sender = sender.clone();
+            let sink = move |event| drop(sender.send((at, Instant::now(), event)));
+            let ticket = self.model.engine().submit(request, Box::new(sink));
+            tickets.push(ticket.map_err(|error| error.to_string())?);
+        }
+        drop(sender);
+        let mut marks: Vec<(Option<Instant>, Instant, Vec<u32>)> =
+            vec![(None, start, Vec::new()); count];
+        let mut ended = 0;
+        while ended < count {
+            let (at, now, event) = receiver.recv().map_err(|_| "the engine went away")?;
+            let Some(mark) = marks.get_mut(at) else { continue };
+            match event {
+                GenerationEvent::Started { .. } => {}
+                GenerationEvent::Delta(delta) => {
+                    mark.0 = mark.0.or(Some(now));
+                    mark.1 = now;
+                    mark.2.extend(delta.tokens);
+                }
+                GenerationEvent::Finished(_) => ended += 1,
+                GenerationEvent::Failed(error) => return Err(error.to_string()),
+            }
+        }
+        let times = |(first, last, tokens): (Option<Instant>, Instant, Vec<u32>)| {
+            let first = first.unwrap_or(last);
+            GenerationTimes {
+                first: first.duration_since(start),
+                rest: last.duration_since(first),
+                tokens,
+            }
+        };
+        Ok(marks.into_iter().map(times).collect())
+    }
+
+    /// The times of one request.
+    fn alone(&self, prompt: usize, tokens: usize) -> Result<GenerationTimes, String> {
+        let mut all = self.all(vec![self.request(prompt, tokens, 0)])?;
+        all.pop().ok_or_else(|| "no times".to_owned())
+    }
+
+    /// The likeliest answers to some prompts, one after the other: what a sequence gives alone.
+    fn answers(&self) -> Result<Vec<Vec<u32>>, String> {
+        let answer = |seed| {
+            let mut all = self.all(vec![self.request(self.context, self.answer, seed)])?;
+            all.pop().map(|times| times.tokens).ok_or_else(|| "no answer".to_owned())
+        };
+        (0..KEPT).map(answer).collect()
+    }
+
+    /// Tokens a second of so many requests at once, from the first token of the last one on.
+    fn together(&self, concurrency: usize) -> Result<f64, String> {
+        let requests = (0..concurrency).map(|at| self.request(self.context, self.answer, at + 1));
+        let times = self.all(requests.collect())?;
+        let tokens: usize = times.iter().map(|times| times.tokens.len() - 1).sum();
+        let first = times.iter().map(|times| times.first).min().unwrap_or_default();
+        let last = times.iter().map(|times| times.first + times.rest).max().unwrap_or_default();
+        Ok(tokens as f64 / (last - first).as_secs_f64().max(1e-9))
+    }
+}
+
+/// Measures the highest rate at which threads read from memory, in bytes per second.
+fn read_bandwidth(threads: usize) -> f64 {
+    let threads = if threads == 0 { galatea_providers::HostCores::detect().fast } else { threads };
+    let pool = ThreadPool::new(threads);
+    let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
+    let mut best = 0.0_f64;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let total = AtomicU64::new(0);
+        pool.run_ranges(data.len() / 512, 64, |pages| {
+            let words = data.get(pages.start * 512..pages.end * 512).unwrap_or_default();
+            let mut sums = [0_u64; 64];
+            for words in words.as_chunks::<64>().0 {
+                for (sum, word) in sums.iter_mut().zip(words) {
+                    *sum = sum.wrapping_add(*word);
+                }
+            }
+            let sum = sums.iter().fold(0_u64, |all, sum| all.wrapping_add(*sum));
+            total.fetch_add(sum, Ordering::Relaxed);
+        });
+        std::hint::black_box(total);
+        best = best.max(READ_BYTES as f64 / start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+struct LanguageReport<'a> {
+    figures: Vec<RoundFigures>,
+    load: Duration,
+    model: &'a LanguageModel,
+    concurrency: usize,
+    prompt: usize,
+    /// Bytes that a token of the answer reads: weights, and keys and values of what is before it.
+    touched: usize,
+}
+
+impl LanguageReport<'_> {
+    fn median(&self, of: impl Fn(&RoundFigures) -> f64) -> f64 {
+        let mut all: Vec<f64> = self.figures.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// The share of memory's bandwidth that decoding takes.
+    fn share(&self) -> f64 {
+        let bytes = self.touched as f64;
+        self.median(|of| of.decode * bytes / of.bandwidth.max(1.0))
+    }
+
+    fn json(&self, path: &Path) -> serde_json::Value {
+        let mut line = serde_json::json!({
+            "model": path.display().to_string(),
+            "prompt_tokens": self.prompt,
+            "prefill_tokens_s": self.median(|of| of.prefill),
+            "decode_tokens_s": self.median(|of| of.decode),
+            "ttft_ms": self.median(|of| of.ttft),
+            "share_of_bandwidth": self.share(),
+            "read_gb_s": self.median(|of| of.bandwidth) / 1e9,
+            "weight_bytes": self.model.weight_bytes(),
+            "token_bytes": self.touched,
+            "load_ms": self.load.as_secs_f64() * 1e3,
+        });
+        if let (Some(fields), true) = (line.as_object_mut(), self.concurrency > 1) {
+            let together = self.median(|of| of.together.unwrap_or(0.0));
+            fields.insert("concurrency".to_owned(), self.concurrency.into());
+            fields.insert("aggregate_tokens_s".to_owned(), together.into());
+        }
+        line
+    }
+
+    fn text(&self, path: &Path) -> String {
+        let mut rows = vec![
+            vec![
+                format!("prompt of {} tokens", self.prompt),
+                format!("{:.1} tokens/s", self.median(|of| of.prefill)),
+                format!("{:.1} ms to the first token", self.median(|of| of.ttft)),
+            ],
+            vec![
+                "answer".to_owned(),
+                format!("{:.1} tokens/s", self.median(|of| of.decode)),
+                format!("{:.0} % of memory's bandwidth", self.share() * 100.0),
+            ],
+        ];
+        if self.concurrency > 1 {
+            let together = self.median(|of| of.together.unwrap_or(0.0));
+            rows.push(vec![
+                format!("{} answers at once", self.concurrency),
+                format!("{together:.1} tokens/s"),
+                String::new(),
+            ]);
+        }
+        let megabytes = self.model.weight_bytes() >> 20;
+        let load = self.load.as_secs_f64() * 1e3;
+        format!(
+            "{}: {megabytes} MiB of weights, loaded in {load:.0} ms\n{}",
+            path.display(),
+            table(&["", "Speed", ""], rows)
+        )
+    }
+}

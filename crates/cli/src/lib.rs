@@ -1,0 +1,292 @@
+//! The command line.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::cast_precision_loss, reason = "numbers for people are doubles")]
+
+mod arguments;
+mod bench;
+mod bench_language;
+mod chat;
+mod chip;
+mod chip_facts;
+mod chunk_facts;
+mod convert;
+mod core_ml_worker;
+mod describe;
+mod explain;
+mod explain_settings;
+pub mod flags;
+mod generate;
+mod http_client;
+mod hwbench;
+mod inspect;
+mod inspect_checkpoint;
+mod layers;
+mod model;
+mod picture;
+mod plot;
+mod precision;
+mod quantize;
+mod quickstart;
+mod report;
+mod run;
+mod run_checkpoint;
+mod sample;
+mod sample_chat;
+mod samples;
+mod selftest;
+mod selftest_suite;
+mod selftest_units;
+mod serve;
+pub mod server_options;
+mod simulate;
+mod simulate_report;
+mod simulate_trace;
+pub mod startup;
+mod step_profile;
+mod sweep;
+mod table;
+mod top;
+mod tune;
+mod tune_compare;
+mod tune_subject;
+mod usage;
+mod write_chip;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use galatea::Engine;
+use galatea_graph::limits::{self, GraphLimits};
+
+use arguments::{CommandArguments, CommandOption, ParseFailure};
+
+/// Returns the engine of the program: its commands share open devices, queues and power.
+fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(Engine::new)
+}
+
+/// A command.
+struct CliCommand {
+    name: &'static str,
+    /// Purpose, without a full stop.
+    sentence: &'static str,
+    /// The part of its usage that is no option; empty where it takes none.
+    values: &'static str,
+    /// Text behind the options in the help.
+    notes: &'static str,
+    options: fn() -> Vec<CommandOption>,
+    run: fn(&CommandArguments) -> Result<ExitCode, String>,
+}
+
+/// The commands in the order of the help, behind `serve`, whose flags are Triton's.
+const COMMANDS: &[CliCommand] = &[
+    CliCommand {
+        name: "quickstart",
+        sentence: "serve the sample models, send them their samples and chat",
+        values: "",
+        notes: "",
+        options: quickstart::options,
+        run: quickstart::quickstart,
+    },
+    CliCommand {
+        name: "inspect",
+        sentence: "describe a model or a checkpoint: what it is, and its memory",
+        values: "MODEL",
+        notes: "A checkpoint of a language model or an encoder has --json only.",
+        options: inspect::options,
+        run: inspect::inspect,
+    },
+    CliCommand {
+        name: "chat",
+        sentence: "talk with a language model in the terminal",
+        values: "MODEL",
+        notes: chat::COMMANDS,
+        options: chat::options,
+        run: chat::chat,
+    },
+    CliCommand {
+        name: "run",
+        sentence: "run a model on inputs from NumPy archives",
+        values: "MODEL",
+        notes: "",
+        options: run::options,
+        run: run::run,
+    },
+    CliCommand {
+        name: "bench",
+        sentence: "measure how long a run of a model takes",
+        values: "MODEL",
+        notes: "",
+        options: bench::options,
+        run: bench::bench,
+    },
+    CliCommand {
+        name: "report",
+        sentence: "write a page about a model here, or about two beside each other",
+        values: "MODEL [MODEL]",
+        notes: "",
+        options: report::options,
+        run: report::report,
+    },
+    CliCommand {
+        name: "quantize",
+        sentence: "write a model with fewer bits, and what that costs",
+        values: "MODEL",
+        notes: "",
+        options: quantize::choices,
+        run: quantize::quantize,
+    },
+    CliCommand {
+        name: "convert",
+        sentence: "write a model as a Core ML package, or as ONNX",
+        values: "MODEL OUTPUT",
+        notes: "",
+        options: convert::choices,
+        run: convert::convert,
+    },
+    CliCommand {
+        name: "explain",
+        sentence: "say which provider runs which part of a model, and why",
+        values: "MODEL",
+        notes: "",
+        options: explain::options,
+        run: explain::explain,
+    },
+    CliCommand {
+        name: "top",
+        sentence: "show what a server does, in the terminal",
+        values: "",
+        notes: "",
+        options: top::options,
+        run: top::top,
+    },
+    CliCommand {
+        name: "tune",
+        sentence: "measure which kernels are the fastest here for a model",
+        values: "[MODEL|FILE…]",
+        notes: "",
+        options: tune::options,
+        run: tune::tune,
+    },
+    CliCommand {
+        name: "hwbench",
+        sentence: "time every GEMM kernel at a shape",
+        values: "[M,K,N]",
+        notes: "",
+        options: hwbench::options,
+        run: hwbench::hwbench,
+    },
+    CliCommand {
+        name: "chip",
+        sentence: "what this machine can do: cores, instruction sets, peaks; or facts about a chip",
+        values: "[NAME|FILE.toml]",
+        notes: "",
+        options: chip::options,
+        run: chip::chip,
+    },
+    CliCommand {
+        name: "simulate",
+        sentence: "replay a trace of requests on machines of any chip, predicted",
+        values: "",
+        notes: "",
+        options: simulate::options,
+        run: simulate::simulate,
+    },
+    CliCommand {
+        name: "selftest",
+        sentence: "run Core ML packages on every device here, as a report to send in",
+        values: "",
+        notes: "",
+        options: selftest::options,
+        run: selftest::selftest,
+    },
+];
+
+/// Exit status of a command line that is wrong.
+const USAGE: u8 = 2;
+
+/// Runs the program with its arguments, the name first. A name of `tritonserver` serves, as Triton's program does.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    limit_values();
+    core_ml_worker::announce();
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    let rest = arguments.get(1..).unwrap_or(&[]);
+    if program.is_some_and(|stem| stem == "tritonserver") {
+        return finish(serve::serve_as_triton(rest));
+    }
+    match rest.first().and_then(|name| name.to_str()) {
+        Some("serve") => finish(serve::serve(&rest[1..])),
+        Some(core_ml_worker::NAME) => finish(core_ml_worker::serve()),
+        None if rest.is_empty() => run(&[OsString::from("galatea"), OsString::from("help")]),
+        _ => run(&arguments),
+    }
+}
+
+/// Parses a command line and runs its command.
+fn run(arguments: &[OsString]) -> ExitCode {
+    let matches = match arguments::matches(describe::program(), arguments) {
+        Ok(matches) => matches,
+        Err(ParseFailure::Print(text)) => {
+            say(text.trim_end());
+            return ExitCode::SUCCESS;
+        }
+        Err(ParseFailure::Mistake(text)) => return mistake(&text, named(arguments)),
+    };
+    let Some((name, matches)) = matches.subcommand() else { return ExitCode::SUCCESS };
+    if let Some(command) = COMMANDS.iter().find(|command| command.name == name) {
+        return finish((command.run)(&CommandArguments::new(matches, &(command.options)())));
+    }
+    finish(describe::run(name, matches))
+}
+
+/// Returns the command that a wrong command line names, where it is one.
+fn named(arguments: &[OsString]) -> Option<&'static str> {
+    let given = arguments.get(1)?;
+    COMMANDS.iter().map(|command| command.name).find(|name| given == name)
+}
+
+/// Complains about a command line in one line that says how to see the help.
+fn mistake(text: &str, command: Option<&str>) -> ExitCode {
+    let help = match command {
+        Some(name) => format!("'galatea {name} --help' shows its options"),
+        None => "'galatea help' lists the commands".to_owned(),
+    };
+    let end = if text.ends_with('?') { "" } else { ";" };
+    complain(&format!("Error: {text}{end} {help}"));
+    ExitCode::from(USAGE)
+}
+
+fn finish(result: Result<ExitCode, String>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        complain(&format!("Error: {error}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// No value of a model may take more memory than the machine has.
+fn limit_values() {
+    let memory = galatea::host::machine_memory_bytes();
+    let memory = memory.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+    let usual = GraphLimits::default();
+    // Set already where a program calls this twice.
+    limits::set(GraphLimits { value_bytes: usual.value_bytes.min(memory), ..usual }).ok();
+}
+
+/// Prints for the user. A closed standard output is not an error of the program.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
+    out.flush().ok();
+}
+
+/// Prints a complaint for the user.
+pub(crate) fn complain(text: &str) {
+    let mut out = std::io::stderr().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
+}

@@ -1,0 +1,394 @@
+//! `galatea report`: a page of HTML about a model on this host, or about two beside each other.
+
+mod beside;
+mod language;
+mod page;
+mod roofline;
+mod variant;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::arguments::{CommandArguments, CommandOption};
+use super::{bench, model, say};
+use beside::TimedRace;
+use page::{ReportPage, TableCell};
+use variant::{ReportVariant, VariantFindings};
+
+/// The options of `bench` that say how a model runs.
+const SHARED: &[&str] = &[
+    "batch",
+    "sequence",
+    "shape",
+    "threads",
+    "provider",
+    "function",
+    "precision",
+    "level",
+    "prompt-tokens",
+    "context",
+    "decode-tokens",
+    "quantization",
+    "kv-cache-dtype",
+    "gpu-memory-limit",
+    "model-cache-dir",
+    "no-model-cache",
+];
+
+/// The options of this command alone.
+const OWN: &[CommandOption] = &[
+    CommandOption { name: "output", value: "FILE", sentence: "where the page goes [report.html]" },
+    CommandOption { name: "seconds", value: "S", sentence: "time to measure each variant [3]" },
+    CommandOption {
+        name: "against",
+        value: "NAME=VALUE",
+        sentence: "compare with another setting of these, such as precision=bf16; repeatable",
+    },
+    CommandOption {
+        name: "json",
+        value: "",
+        sentence: "print what was found as a line of JSON too",
+    },
+];
+
+/// Turns of a comparison of checkpoints, of three rounds each.
+const TURNS: usize = 2;
+
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    let shared = bench::CHOICES.iter().filter(|choice| SHARED.contains(&choice.name));
+    OWN.iter().chain(shared).copied().collect()
+}
+
+/// Adds the short form of `--output`.
+pub(crate) fn with_short_output(command: clap::Command) -> clap::Command {
+    command.mut_arg("output", |output| output.short('o'))
+}
+
+/// Writes a page about a model, or about two.
+pub(super) fn report(parsed: &CommandArguments) -> Result<ExitCode, String> {
+    model::limit_gpus(parsed)?;
+    let time = bench::seconds(parsed)?;
+    let sides = sides(&options(), parsed)?;
+    let output = PathBuf::from(parsed.last("output").unwrap_or("report.html"));
+    // Before minutes are spent on measuring.
+    writable(&output)?;
+    let (text, data) = match checkpoints(&sides)? {
+        Some(paths) => of_checkpoints(&sides, &paths)?,
+        None => of_graphs(sides, time)?,
+    };
+    std::fs::write(&output, text).map_err(|error| unwritable(&output, &error))?;
+    say(&match parsed.has("json") {
+        true => data.to_string(),
+        false => format!("{}: {}", output.display(), summary(&data)),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("'{}' cannot be written: {error}", path.display())
+}
+
+/// Refuses a file that cannot be written.
+fn writable(path: &Path) -> Result<(), String> {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.map(drop).map_err(|error| unwritable(path, &error))
+}
+
+/// A model and how it is to run.
+#[derive(Debug)]
+struct ReportSide {
+    name: String,
+    model: String,
+    arguments: CommandArguments,
+}
+
+/// Returns the sides to measure: one model, two models, or one model with two settings.
+fn sides(choices: &[CommandOption], parsed: &CommandArguments) -> Result<Vec<ReportSide>, String> {
+    let against = parsed.all("against");
+    let side = |name: &str, model: &str, arguments: CommandArguments| ReportSide {
+        name: name.to_owned(),
+        model: model.to_owned(),
+        arguments,
+    };
+    let mut other = parsed.clone();
+    for text in against {
+        set_option(text, choices, &mut other)?;
+    }
+    match parsed.values() {
+        [] => Err("MODEL is missing".to_owned()),
+        [one] if against.is_empty() => Ok(vec![side(&short(one), one, parsed.clone())]),
+        [one] => {
+            let name = format!("{} with {}", short(one), against.join(", "));
+            Ok(vec![side(&short(one), one, parsed.clone()), side(&name, one, other)])
+        }
+        [one, two] => {
+            let first = short(one);
+            let mut second = short(two);
+            if first == second {
+                second = format!("{second} (second)");
+            }
+            Ok(vec![side(&first, one, parsed.clone()), side(&second, two, other)])
+        }
+        [_, _, extra, ..] => Err(format!("unexpected argument '{extra}'")),
+    }
+}
+
+/// Sets an option that is given as `NAME=VALUE`.
+fn set_option(
+    text: &str,
+    choices: &[CommandOption],
+    arguments: &mut CommandArguments,
+) -> Result<(), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("--against expects NAME=VALUE, got '{text}'"))?;
+    let known = |choice: &&CommandOption| SHARED.contains(&choice.name) && !choice.value.is_empty();
+    match choices.iter().filter(known).find(|choice| choice.name == name) {
+        Some(choice) => {
+            arguments.set(choice.name, value);
+            Ok(())
+        }
+        None => {
+            let names: Vec<&str> = choices.iter().filter(known).map(|choice| choice.name).collect();
+            Err(format!("--against: there is no setting '{name}'; there are {}", names.join(", ")))
+        }
+    }
+}
+
+/// A name for a model of a path.
+fn short(path: &str) -> String {
+    let name = Path::new(path).file_stem().and_then(|name| name.to_str());
+    name.filter(|name| *name != "model").unwrap_or(path).to_owned()
+}
+
+/// The paths of checkpoints; nothing where models are graphs.
+fn checkpoints(sides: &[ReportSide]) -> Result<Option<Vec<PathBuf>>, String> {
+    let found: Result<Vec<Option<PathBuf>>, String> =
+        sides.iter().map(|side| variant::is_checkpoint(&side.model)).collect();
+    let found = found?;
+    match found.iter().filter(|path| path.is_some()).count() {
+        0 => Ok(None),
+        count if count == sides.len() => Ok(Some(found.into_iter().flatten().collect())),
+        _ => Err("a checkpoint can only be compared with another one".to_owned()),
+    }
+}
+
+fn title(sides: &[String]) -> String {
+    match sides {
+        [one] => format!("{one} on this host"),
+        _ => sides.join(" beside "),
+    }
+}
+
+/// The page about one or two graphs.
+fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), String> {
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    let mut variants = Vec::new();
+    for ReportSide { name, model, arguments } in sides {
+        variants.push(ReportVariant::load(&name, &model, arguments)?);
+    }
+    let mut shared = false;
+    if let [first, second] = variants.as_mut_slice() {
+        shared = second.share_inputs(first);
+    }
+    let found = variant::measure(&variants.iter().collect::<Vec<_>>(), time)?;
+    let mut page = ReportPage::new(&title(&names));
+    let mut data = json!({});
+    if let ([one, two], [a, b]) = (variants.as_slice(), found.as_slice()) {
+        let compared = compare([one, two], [a, b], shared, &mut page)?;
+        put(&mut data, "comparison", compared);
+    }
+    for (variant, found) in variants.iter().zip(&found) {
+        variant.write(found, &mut page)?;
+    }
+    let all = variants.iter().zip(&found).map(|(variant, found)| variant.json(found)).collect();
+    put(&mut data, "variants", Value::Array(all));
+    Ok((page.end(&data), data))
+}
+
+/// Times and results of two beside each other, at the top of the page.
+fn compare(
+    [one, two]: [&ReportVariant; 2],
+    [a, b]: [&VariantFindings; 2],
+    shared: bool,
+    page: &mut ReportPage,
+) -> Result<Value, String> {
+    let names = [one.name.as_str(), two.name.as_str()];
+    let race = TimedRace::of([&a.times, &b.times], [one.batch, two.batch])?;
+    page.section("Beside each other");
+    page.verdict(&race.sentence(names));
+    let mut data = race.json();
+    let curves =
+        vec![variant::distribution(names[0], &a.times), variant::distribution(names[1], &b.times)];
+    page.figure(&variant::latency_picture(curves)?);
+    if !shared {
+        page.note("They take other inputs, so their results are not compared.");
+        return Ok(data);
+    }
+    let apart = beside::outputs(&a.outputs, &b.outputs);
+    let agree = !apart.is_empty() && apart.iter().all(beside::ResultDistance::agrees);
+    page.verdict(match agree {
+        true => "On the same inputs both give the same results within a thousandth.",
+        false => "On the same inputs their results differ by more than a thousandth.",
+    });
+    let row = |one: &beside::ResultDistance| {
+        vec![
+            TableCell::text(&one.name),
+            TableCell::number(Some(one.most).filter(|most| most.is_finite()), 6),
+            TableCell::number(Some(one.relative).filter(|most| most.is_finite()), 6),
+            TableCell::number(one.same_best.map(|share| share * 100.0), 1),
+            TableCell::text(one.differ.clone().unwrap_or_default()),
+        ]
+    };
+    let head = ["Output", "Furthest apart", "Of the greatest value", "Same best %", ""];
+    page.table(&head, &apart.iter().map(row).collect::<Vec<_>>());
+    put(&mut data, "agree", agree.into());
+    put(&mut data, "outputs", apart.iter().map(beside::ResultDistance::json).collect());
+    Ok(data)
+}
+
+/// The page about one or two checkpoints.
+fn of_checkpoints(sides: &[ReportSide], paths: &[PathBuf]) -> Result<(String, Value), String> {
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    let all = sides.iter().zip(paths);
+    let all: Vec<_> =
+        all.map(|(side, path)| (side.name.clone(), path.as_path(), &side.arguments)).collect();
+    let found = language::measure(&all, if all.len() > 1 { TURNS } else { 1 })?;
+    let mut page = ReportPage::new(&title(&names));
+    let mut data = json!({});
+    if let [one, two] = found.as_slice() {
+        let (sentences, compared) = language::compare(one, two)?;
+        page.section("Beside each other");
+        sentences.iter().for_each(|sentence| page.verdict(sentence));
+        put(&mut data, "comparison", compared);
+    }
+    found.iter().for_each(|one| one.write(&mut page));
+    put(&mut data, "variants", found.iter().map(language::ReportedLanguage::json).collect());
+    Ok((page.end(&data), data))
+}
+
+fn put(data: &mut Value, name: &str, value: Value) {
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+/// A few words on what was found.
+fn summary(data: &Value) -> String {
+    let one = |variant: &Value| {
+        let name = variant["name"].as_str().unwrap_or("");
+        match variant["p50_ms"].as_f64() {
+            Some(ms) => format!("{name} {ms:.3} ms on {}", variant["units"].as_str().unwrap_or("")),
+            None => {
+                let speed = |of: &str| variant["measured"][of].as_f64().unwrap_or(0.0);
+                let read = speed("prefill_tokens_s");
+                let written = speed("decode_tokens_s");
+                format!("{name} reads {read:.1} and writes {written:.1} tokens/s")
+            }
+        }
+    };
+    let variants = data["variants"].as_array().into_iter().flatten();
+    variants.map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(name: &str) -> String {
+        format!("{}/../../examples/models/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// The page that a command line gives, and its numbers.
+    fn written(arguments: &[&str]) -> (String, Value) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let mut all: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        all.extend(["--output".to_owned(), path.display().to_string()]);
+        report(&CommandArguments::parse(&all, &options()).unwrap()).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (_, rest) = text.split_once("id=\"report\">").unwrap();
+        let (data, _) = rest.split_once("</script>").unwrap();
+        for outside in ["src=", "href=", "@import", "url("] {
+            assert!(!text.contains(outside), "{outside} is in the page");
+        }
+        let data = serde_json::from_str(data).unwrap();
+        (text, data)
+    }
+
+    #[test]
+    fn a_page_about_a_model_has_its_operators_and_pictures() {
+        let digits = sample("digits");
+        let (text, data) = written(&[&digits, "--seconds=0.05", "--batch=2", "--no-model-cache"]);
+        for wanted in ["what it is", "latency", "operators", "memory", "<svg", "Conv", "IMAGE"] {
+            assert!(text.contains(wanted), "{wanted} is not in the page");
+        }
+        let one = &data["variants"][0];
+        assert!(one["p50_ms"].as_f64().unwrap() > 0.0 && one["runs"].as_u64().unwrap() >= 7);
+        assert!(data.get("comparison").is_none() && !text.contains("NaN"));
+    }
+
+    #[test]
+    fn two_settings_are_compared_on_the_same_inputs() {
+        let digits = sample("digits");
+        let (text, data) =
+            written(&[&digits, "--seconds=0.05", "--no-model-cache", "--against", "level=O0"]);
+        let compared = &data["comparison"];
+        assert_eq!(
+            (&compared["agree"], data["variants"].as_array().unwrap().len()),
+            (&json!(true), 2)
+        );
+        let [low, high] =
+            ["latency_low", "latency_high"].map(|name| compared[name].as_f64().unwrap());
+        assert!(low <= high && low > 0.0, "{compared}");
+        assert!(text.contains("level=O0") && text.contains("On the same inputs"));
+    }
+
+    #[test]
+    fn a_page_about_a_checkpoint_has_prompts_and_answers() {
+        let chat = sample("chat");
+        let (text, data) = written(&[&chat, "--prompt-tokens=8", "--decode-tokens=4"]);
+        assert!(text.contains("prompts and answers") && text.contains("a step of 1 rows"));
+        let one = &data["variants"][0];
+        assert!(one["measured"]["decode_tokens_s"].as_f64().unwrap() > 0.0);
+        assert_eq!(one["steps"].as_array().unwrap().len(), 2);
+    }
+
+    fn of(given: &[&str]) -> Result<Vec<ReportSide>, String> {
+        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
+        sides(&options(), &CommandArguments::parse(&given, &options())?)
+    }
+
+    #[test]
+    fn a_model_is_compared_with_itself_in_other_settings() {
+        let sides =
+            of(&["m/a.onnx", "--precision=fp32", "--against", "precision=bf16", "--output", "x"]);
+        let sides = sides.unwrap();
+        let found: Vec<(&str, Option<&str>)> = sides
+            .iter()
+            .map(|side| (side.name.as_str(), side.arguments.last("precision")))
+            .collect();
+        assert_eq!(found, [("a", Some("fp32")), ("a with precision=bf16", Some("bf16"))]);
+        assert_eq!(sides[0].arguments.last("output"), Some("x"));
+        let two = of(&["a/m.onnx", "b/m.onnx"]).unwrap();
+        assert_eq!((two[0].name.as_str(), two[1].name.as_str()), ("m", "m (second)"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (given, expected) in [
+            (&[][..], "MODEL is missing"),
+            (&["a", "b", "c"], "unexpected argument 'c'"),
+            (&["a", "--against", "speed"], "--against expects NAME=VALUE, got 'speed'"),
+            (&["a", "--against", "output=x"], "there is no setting 'output'; there are batch"),
+            (&["a", "--plot", "x"], "unknown option --plot"),
+        ] {
+            let error = of(given).unwrap_err();
+            assert!(error.contains(expected), "{given:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! `galatea serve`, and the program name `tritonserver`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use galatea::devices::SoftwareGpus;
+use galatea::power::{self, PowerOverrides};
+use galatea::profile::ProfileRequest;
+use galatea::{ErrorKind, RepositoryOptions, Server, gpus, host, memory_limit, models};
+use galatea_apple::qos::ThreadQos;
+use galatea_providers::HostCores;
+use galatea_server::options::ServerOptions;
+use galatea_server::server::RunningServer;
+use galatea_server::{listen, logging};
+use galatea_serving::config::MetalConfig;
+use galatea_serving::rate_limiter::ResourceLimit;
+use galatea_serving::repository::NameMeaning;
+use galatea_serving::{ControlMode, CoreOptions};
+
+use super::{engine, mistake, say};
+use crate::flags::{self, ParsedCommand, ServerFlags};
+use crate::server_options::{checkpoint_defaults, log_settings, metrics_config, server_options};
+use crate::startup;
+use crate::usage::NO_TEXT;
+
+/// Serves on the loopback.
+pub(super) fn serve(arguments: &[OsString]) -> Result<ExitCode, String> {
+    run(arguments, false)
+}
+
+/// Serves on every address, as Triton does.
+pub(super) fn serve_as_triton(arguments: &[OsString]) -> Result<ExitCode, String> {
+    run(arguments, true)
+}
+
+fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
+    let texts: Option<Vec<String>> =
+        arguments.iter().map(|one| one.to_str().map(str::to_owned)).collect();
+    let Some(arguments) = texts else {
+        return Ok(mistake(NO_TEXT, Some("serve")));
+    };
+    if let Err(text) = ServerFlags::check_line(&arguments) {
+        return Ok(mistake(&text, Some("serve")));
+    }
+    let parsed = ServerFlags::parse_in(&arguments, bind_all, |name| std::env::var(name).ok())?;
+    let flags = match parsed {
+        ParsedCommand::Serve(flags) => flags,
+        ParsedCommand::Help => {
+            say(flags::help().trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    // Before the models are loaded, which takes longer.
+    let options = server_options(&flags)?;
+    options.check()?;
+    let variable = |name: &str| flags.environment(name);
+    logging::start(log_settings(&flags), variable).map_err(|error| {
+        format!("cannot open the log file '{}': {error}", flags.text("log-file"))
+    })?;
+    for warning in flags.warnings() {
+        tracing::warn!("{warning}");
+    }
+    // Before the models are loaded: what they run then is in it.
+    let profiler = engine().profiler();
+    if flags.bool("metal-profile") {
+        let file = Some(PathBuf::from(flags.text("metal-profile-output")));
+        profiler.start(&ProfileRequest { file, ..ProfileRequest::default() })?;
+    }
+    listen::allow_connections();
+    let runtime = runtime(&flags)?;
+    let code = runtime.block_on(load_and_serve(flags, options));
+    // However the server ended.
+    profiler.close();
+    // A load that goes on after a signal must not keep the program.
+    runtime.shutdown_background();
+    code
+}
+
+/// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
+async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<ExitCode, String> {
+    // Before the first answer: as the first process of a container the program has no other way to be stopped.
+    let mut interrupts = StopSignals::listen()?;
+    tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
+    let _watch = gpus::Watch::start(engine().gpus());
+    let timeout = Duration::from_secs(flags.number("exit-timeout-secs"));
+    let models = tokio::select! {
+        models = tokio::task::spawn_blocking(move || start_server(&flags)) => {
+            models.map_err(|error| format!("loading the models failed: {error}"))??
+        }
+        () = interrupts.next() => {
+            tracing::info!("Told to stop while the models were loading.");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let core = models.core();
+    let server = match RunningServer::start(Arc::clone(core), engine().clone(), &options) {
+        Ok(server) => server,
+        Err(error) => {
+            tracing::error!("{error}");
+            core.shutdown(Duration::ZERO);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    interrupts.next().await;
+    tokio::select! {
+        code = stop(server, timeout) => Ok(code),
+        () = interrupts.next() => {
+            tracing::error!("Told to stop twice. Exiting immediately.");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Loads the models and logs the outcome.
+///
+/// # Errors
+/// Fails when the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
+pub(super) fn start_server(flags: &ServerFlags) -> Result<Server, String> {
+    let server =
+        Server::start(engine(), repository_options(flags)?).map_err(|error| {
+            match error.kind() {
+                ErrorKind::Device => format!("--provider: {error}"),
+                ErrorKind::Server => {
+                    tracing::error!("creating server: {error}");
+                    format!("creating server: {error}")
+                }
+                _ => error.to_string(),
+            }
+        })?;
+    let core = server.core();
+    tracing::info!("{}", startup::backends(server.backends(), core));
+    tracing::info!("{}", startup::summary(core));
+    tracing::info!("{}", startup::options(core, flags));
+    Ok(server)
+}
+
+/// Reads what is served, and on which devices.
+fn repository_options(flags: &ServerFlags) -> Result<RepositoryOptions, String> {
+    let bytes = flags.number("model-cache-byte-size");
+    Ok(RepositoryOptions {
+        gpu_memory: memory_limit::of_gpus(flags.text("gpu-memory-limit"))?,
+        core: core_options(flags)?,
+        device: flags.text("provider").to_owned(),
+        software_gpus: match flags.bool("allow-software-gpu") {
+            true => SoftwareGpus::Counted,
+            false => SoftwareGpus::Ignored,
+        },
+        model_cache: models::model_cache(flags.text("model-cache-dir"), bytes),
+        model_memory: memory_limit::of_models(
+            flags.text("model-memory-limit"),
+            host::machine_memory_bytes(),
+        )?,
+        checkpoints: checkpoint_defaults(flags)?,
+        disabled_backends: flags.all("disable-backends").to_vec(),
+        backends: Vec::new(),
+        power: power::settings(power_overrides(flags), &metal_config(flags)?)?,
+    })
+}
+
+fn power_overrides(flags: &ServerFlags) -> PowerOverrides<'_> {
+    let protects = "enable-thermal-protection";
+    PowerOverrides {
+        thermal_protection: flags.is_set(protects).then(|| flags.bool(protects)),
+        target_watts: Some(flags.text("power-target-watts")).filter(|text| !text.is_empty()),
+    }
+}
+
+/// Flags that enable an endpoint and set its number of threads.
+const THREADS: [(&str, &str); 4] = [
+    ("allow-http", "http-thread-count"),
+    ("allow-grpc", "grpc-infer-thread-count"),
+    ("allow-sagemaker", "sagemaker-thread-count"),
+    ("allow-vertex-ai", "vertex-ai-thread-count"),
+];
+
+/// A runtime with as many threads as the machine and the flags have.
+pub(super) fn runtime(flags: &ServerFlags) -> Result<tokio::runtime::Runtime, String> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let open = THREADS.iter().filter(|(door, _)| flags.bool(door));
+    let asked = open.map(|(_, name)| flags.number(name)).max().unwrap_or(0);
+    let bound = usize::try_from(asked).unwrap_or(cores).max(1);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(bound))
+        .thread_name("galatea-door")
+        .on_thread_start(make_room)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the threads of the doors: {error}"))
+}
+
+/// Leaves the fast cores to kernels, where there are others: requests are read and answered beside
+/// them. A model that is so short that it runs on this thread has a fast core meanwhile.
+fn make_room() {
+    if HostCores::detect().mixed && engine().power().offloads() {
+        // Where the system takes no such wish the thread runs as any other.
+        let _ = ThreadQos::Utility.set();
+    }
+}
+
+/// Closes the doors and says how it went.
+pub(super) async fn stop(server: RunningServer, timeout: Duration) -> ExitCode {
+    tracing::info!("Waiting for in-flight requests to complete.");
+    let report = server.stop(timeout).await;
+    if report.complete {
+        tracing::info!("All requests are answered after {:.1} s.", report.took.as_secs_f64());
+        ExitCode::SUCCESS
+    } else {
+        tracing::error!(
+            "Exit timeout expired. Exiting immediately. {} requests are unanswered",
+            report.unanswered
+        );
+        ExitCode::FAILURE
+    }
+}
+
+/// The signals that ask the program to stop, heard from the moment that this exists.
+#[cfg(unix)]
+pub(super) struct StopSignals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl StopSignals {
+    /// Starts to listen. Needs a runtime.
+    ///
+    /// # Errors
+    /// Fails when the system refuses.
+    pub(super) fn listen() -> Result<Self, String> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |error| format!("cannot wait for signals: {error}");
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => tracing::info!("Signal (15) received."),
+            _ = self.interrupt.recv() => tracing::info!("Signal (2) received."),
+        }
+    }
+}
+
+/// The request of the console to stop.
+#[cfg(not(unix))]
+pub(super) struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    /// Nothing to prepare.
+    ///
+    /// # Errors
+    /// Never fails.
+    pub(super) fn listen() -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    /// Waits for the next request; waits for ever where the system cannot tell.
+    pub(super) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn core_options(flags: &ServerFlags) -> Result<CoreOptions, String> {
+    let count = |name: &str| usize::try_from(flags.number(name)).unwrap_or(usize::MAX);
+    Ok(CoreOptions {
+        repositories: flags.all("model-repository").iter().map(Into::into).collect(),
+        naming: match flags.bool("model-namespacing") {
+            true => NameMeaning::Namespaced,
+            false => NameMeaning::Unique,
+        },
+        control_mode: control_mode(flags),
+        strict_readiness: flags.bool("strict-readiness"),
+        exit_on_error: flags.bool("exit-on-error"),
+        auto_complete: !flags.bool("disable-auto-complete-config"),
+        model_load_threads: count("model-load-thread-count").max(1),
+        model_load_retries: count("model-load-retry-count"),
+        model_config_name: Some(flags.text("model-config-name").to_owned())
+            .filter(|name| !name.is_empty()),
+        backend_config: backend_config(flags.all("backend-config"))?,
+        metal_config: metal_config(flags)?,
+        latencies: metrics_config(flags)?.latencies,
+        server_id: flags.text("id").to_owned(),
+        response_cache_bytes: response_cache_bytes(flags)?,
+        rate_limits: rate_limits(flags)?,
+        delay_scheduler: test_setting("TRITONSERVER_DELAY_SCHEDULER"),
+        backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),
+        ..CoreOptions::default()
+    })
+}
+
+/// The resources that executions share, where they are limited.
+fn rate_limits(flags: &ServerFlags) -> Result<Option<Vec<ResourceLimit>>, String> {
+    let given = flags.all("rate-limit-resource");
+    if !flags.text("rate-limit").eq_ignore_ascii_case("execution_count") {
+        return Ok(None);
+    }
+    given.iter().map(|text| resource_limit(text)).collect::<Result<_, _>>().map(Some)
+}
+
+/// `name:count` or `name:count:device`.
+fn resource_limit(text: &str) -> Result<ResourceLimit, String> {
+    let wrong = || {
+        format!(
+            "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or \
+             '<resource_name>:<count>'. Got {text}"
+        )
+    };
+    let mut parts = text.split(':');
+    let name = parts.next().unwrap_or("");
+    let count = parts.next().ok_or_else(wrong)?;
+    let device = parts.next().map(|device| device.parse().map_err(|_| wrong())).transpose()?;
+    if name.is_empty() || parts.next().is_some() {
+        return Err(wrong());
+    }
+    Ok(ResourceLimit { name: name.to_owned(), count: count.parse().map_err(|_| wrong())?, device })
+}
+
+/// The size of the response cache, where there is one.
+fn response_cache_bytes(flags: &ServerFlags) -> Result<Option<usize>, String> {
+    let settings = flags.all("cache-config");
+    let old = usize::try_from(flags.number("response-cache-byte-size")).unwrap_or(usize::MAX);
+    if settings.is_empty() {
+        return Ok((old > 0).then_some(old));
+    }
+    if old > 0 {
+        return Err("--cache-config and --response-cache-byte-size are incompatible flags: the \
+                    second is the old form of the first"
+            .to_owned());
+    }
+    let mut size = None;
+    for setting in settings {
+        let (cache, pair) = setting.split_once(',').unwrap_or((setting, ""));
+        if cache != "local" {
+            let mut caches = settings.iter().map(|text| text.split(',').next().unwrap_or(""));
+            return Err(if caches.any(|name| name == "local") {
+                "found multiple cache configurations, but only a single cache is currently \
+                 supported"
+                    .to_owned()
+            } else {
+                format!(
+                    "--cache-config names the cache '{cache}', but the only one here is 'local'"
+                )
+            });
+        }
+        match pair.split_once('=') {
+            Some(("size", bytes)) => {
+                let bytes = bytes.parse().map_err(|_| {
+                    format!("--cache-config=local,size must be a number of bytes, found '{bytes}'")
+                })?;
+                size = Some(bytes);
+            }
+            _ => {
+                return Err(format!(
+                    "--cache-config=local has the one setting 'size', found '{pair}'"
+                ));
+            }
+        }
+    }
+    Ok(size)
+}
+
+/// Returns the mode that controls when models are loaded and unloaded.
+fn control_mode(flags: &ServerFlags) -> ControlMode {
+    match flags.text("model-control-mode").to_ascii_lowercase().as_str() {
+        "explicit" => ControlMode::Explicit { load: flags.all("load-model").to_vec() },
+        "poll" => {
+            // As in Triton, 0 is never; so is what no process lives to see.
+            let seconds = match flags.number("repository-poll-secs") {
+                0 => u32::MAX,
+                seconds => u32::try_from(seconds).unwrap_or(u32::MAX),
+            };
+            ControlMode::Poll { interval: Duration::from_secs(seconds.into()) }
+        }
+        _ => ControlMode::None,
+    }
+}
+
+/// A number that Triton's tests give in the environment; 0 where there is none.
+fn test_setting(name: &str) -> usize {
+    std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Returns the settings of `metal_config` that hold for all models.
+fn metal_config(flags: &ServerFlags) -> Result<MetalConfig, String> {
+    let settings = backend_config(flags.all("backend-config"))?;
+    MetalConfig::of_server(flags.text("metal-config"), settings.get("metal"))
+}
+
+/// `backend,key=value`, or `key=value` for all backends.
+fn backend_config(values: &[String]) -> Result<BTreeMap<String, BTreeMap<String, String>>, String> {
+    let mut config = BTreeMap::<String, BTreeMap<String, String>>::new();
+    for text in values {
+        let (backend, setting) = text.split_once(',').unwrap_or(("", text));
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            format!(
+                "--backend-config option format is '<backend name>,<setting>=<value>'. Got {text}"
+            )
+        })?;
+        config.entry(backend.to_owned()).or_default().insert(key.to_owned(), value.to_owned());
+    }
+    Ok(config)
+}

@@ -1,0 +1,409 @@
+//! `galatea top`: what a server does, in the terminal.
+
+mod page;
+mod screen;
+mod snapshot;
+mod view;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+
+use super::arguments::{CommandArguments, CommandOption};
+use super::http_client::{HttpClient, ServerAddress};
+use super::say;
+use galatea_server::tls::{self, ClientTrust};
+use page::MetricsPage;
+use screen::{ScreenKey, TerminalScreen};
+use snapshot::{IndexedVersion, ServerLook, ServerSnapshot};
+use view::ModelOrder;
+
+const CHOICES: &[CommandOption] = &[
+    CommandOption {
+        name: "url",
+        value: "HOST:PORT",
+        sentence: "the server's HTTP door, with https:// before it where that has TLS [127.0.0.1:8000]",
+    },
+    CommandOption {
+        name: "metrics-url",
+        value: "HOST:PORT",
+        sentence: "its metrics door, likewise [port 8002 of the same host]",
+    },
+    CommandOption {
+        name: "ca-file",
+        value: "FILE",
+        sentence: "certificates (PEM) that are believed to sign those of https:// [the system's]",
+    },
+    CommandOption {
+        name: "insecure",
+        value: "",
+        sentence: "believe every certificate: whoever answers may be somebody else",
+    },
+    CommandOption {
+        name: "header",
+        value: "NAME:VALUE",
+        sentence: "header of each request, such as for restricted endpoints; repeatable",
+    },
+    CommandOption { name: "interval", value: "S", sentence: "seconds between two looks [1]" },
+    CommandOption {
+        name: "sort",
+        value: "requests|latency|name",
+        sentence: "how models are sorted",
+    },
+    CommandOption { name: "once", value: "", sentence: "print one snapshot as text" },
+    CommandOption { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
+];
+
+/// Longest time for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The shortest and the longest time between two looks, in seconds.
+const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+/// The ports of a server that nobody has told otherwise.
+const PORTS: (u16, u16) = (8000, 8002);
+
+/// Returns the options of the command.
+pub(super) fn options() -> Vec<CommandOption> {
+    CHOICES.to_vec()
+}
+
+/// Shows what a server does, until a key is pressed; once where there is no terminal.
+pub(super) fn top(arguments: &CommandArguments) -> Result<ExitCode, String> {
+    arguments.none()?;
+    let interval: f64 = arguments.number("interval", 1.0)?;
+    if !INTERVALS.contains(&interval) {
+        let least = INTERVALS.start();
+        let most = INTERVALS.end();
+        return Err(format!("--interval expects seconds from {least} to {most}, got '{interval}'"));
+    }
+    let interval = Duration::from_secs_f64(interval);
+    let order = order(arguments.last("sort"))?;
+    let server = WatchedServer::of(arguments)?;
+    match arguments.has("json") || arguments.has("once") || !screen::is_there() {
+        true => once(&server, interval, order, arguments.has("json")),
+        false => watch(&server, interval, order),
+    }
+}
+
+fn order(name: Option<&str>) -> Result<ModelOrder, String> {
+    let all = [ModelOrder::Requests, ModelOrder::Latency, ModelOrder::Name];
+    let Some(name) = name else { return Ok(ModelOrder::default()) };
+    let found = all.into_iter().find(|order| order.name() == name);
+    found.ok_or_else(|| format!("--sort expects requests, latency or name, got '{name}'"))
+}
+
+/// Two looks, and what lies between them.
+fn once(
+    server: &WatchedServer,
+    interval: Duration,
+    order: ModelOrder,
+    json: bool,
+) -> Result<ExitCode, String> {
+    let before = server.look()?;
+    let begin = Instant::now();
+    std::thread::sleep(interval);
+    let now = server.look()?;
+    let time = begin.elapsed();
+    let mut snapshot = ServerSnapshot::of(&server.name, &before, &now, time);
+    if json {
+        order.sort(&mut snapshot.models);
+        let line = serde_json::to_string(&snapshot);
+        say(&line.map_err(|error| format!("the snapshot cannot be written: {error}"))?);
+    } else {
+        say(view::text(&snapshot, order).trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Look after look on the terminal.
+fn watch(
+    server: &WatchedServer,
+    interval: Duration,
+    mut order: ModelOrder,
+) -> Result<ExitCode, String> {
+    let mut last = Some((server.look()?, Instant::now()));
+    let gone = |error: std::io::Error| format!("the terminal cannot be used: {error}");
+    let screen = TerminalScreen::take().map_err(gone)?;
+    let mut snapshot: Option<ServerSnapshot> = None;
+    let mut trouble = String::new();
+    let mut next = Instant::now() + interval.min(Duration::from_millis(500));
+    loop {
+        let text = match &snapshot {
+            Some(snapshot) => view::text(snapshot, order),
+            None => format!("{}: looking …\n", server.name),
+        };
+        let keys = format!(" {trouble}q quit   s sort by {}", order.next().name());
+        screen.draw(&text, &keys).map_err(gone)?;
+        match screen.key(next).map_err(gone)? {
+            Some(ScreenKey::Quit) => return Ok(ExitCode::SUCCESS),
+            Some(ScreenKey::Sort) => {
+                order = order.next();
+                continue;
+            }
+            Some(ScreenKey::Redraw) => continue,
+            None => next = Instant::now() + interval,
+        }
+        match server.look() {
+            Ok(now) => {
+                let at = Instant::now();
+                if let Some((before, begin)) = &last {
+                    let time = at.saturating_duration_since(*begin);
+                    snapshot = Some(ServerSnapshot::of(&server.name, before, &now, time));
+                }
+                last = Some((now, at));
+                trouble.clear();
+            }
+            Err(error) => {
+                // Counters of a server that comes back are compared with none of before.
+                last = None;
+                trouble = format!("reconnecting: {error}   ");
+            }
+        }
+    }
+}
+
+/// The doors of a server.
+#[derive(Debug)]
+struct WatchedServer {
+    name: String,
+    http: ServerAddress,
+    metrics: ServerAddress,
+    metrics_name: String,
+}
+
+/// Host and port, and whether TLS is spoken there.
+type HostPort = (String, u16, bool);
+
+impl WatchedServer {
+    fn of(arguments: &CommandArguments) -> Result<Self, String> {
+        let given = arguments.last("url").unwrap_or("127.0.0.1");
+        let http = place("url", given, PORTS.0)?;
+        let name = format!("{}:{}", http.0, http.1);
+        let metrics = match arguments.last("metrics-url") {
+            Some(given) => place("metrics-url", given, PORTS.1)?,
+            None => (http.0.clone(), PORTS.1, false),
+        };
+        let metrics_name = format!("{}:{}", metrics.0, metrics.1);
+        let trust = match (arguments.last("ca-file"), arguments.has("insecure")) {
+            (Some(_), true) => return Err("--ca-file and --insecure exclude each other".to_owned()),
+            (Some(file), false) => ClientTrust::File(file),
+            (None, true) => ClientTrust::Anybody,
+            (None, false) => ClientTrust::System,
+        };
+        let headers = arguments
+            .all("header")
+            .iter()
+            .map(|text| header(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let door = |named: &HostPort| door(named, trust, &headers);
+        Ok(Self { name, http: door(&http)?, metrics: door(&metrics)?, metrics_name })
+    }
+
+    /// Reads the metrics, and the models if the HTTP endpoint lists them.
+    ///
+    /// # Errors
+    /// Fails when no metrics can be read.
+    fn look(&self) -> Result<ServerLook, String> {
+        let failed = |why: &str| format!("no metrics from {}: {why}", self.metrics_name);
+        let mut client = HttpClient::connect_within(&self.metrics, PATIENCE)
+            .map_err(|error| failed(&error.to_string()))?;
+        let answer = client.get("/metrics").map_err(|error| failed(&error.to_string()))?;
+        if answer.status != 200 {
+            return Err(failed(&format!("it answers with status {}", answer.status)));
+        }
+        let page = MetricsPage::parse(&String::from_utf8_lossy(&answer.body));
+        let mut look = ServerLook { page, ..ServerLook::default() };
+        // The door may be shut, or want a header: metrics tell enough.
+        if let Ok(mut client) = HttpClient::connect_within(&self.http, PATIENCE) {
+            look.server = client.get("/v2").ok().and_then(|answer| named(&answer.body));
+            let index = client.post("/v2/repository/index", None, b"");
+            look.index = index.map(|answer| indexed(&answer.body)).unwrap_or_default();
+        }
+        Ok(look)
+    }
+}
+
+/// Name and value of a header.
+fn header(given: &str) -> Result<(String, String), String> {
+    let fits = |name: &str, value: &str| {
+        let name_fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        !name.is_empty() && name.bytes().all(name_fits) && !value.contains(char::is_control)
+    };
+    let found = given.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let found = found.filter(|(name, value)| fits(name, value));
+    let wrong = || format!("--header expects NAME:VALUE, got '{given}'");
+    found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
+}
+
+/// The door at a place.
+fn door(
+    (host, port, secure): &HostPort,
+    trust: ClientTrust<'_>,
+    headers: &[(String, String)],
+) -> Result<ServerAddress, String> {
+    let tls = match secure {
+        false => None,
+        true => {
+            let name = ServerName::try_from(host.clone());
+            let name = name.map_err(|_| format!("'{host}' is no name that certificates have"))?;
+            Some((tls::client(trust)?, name))
+        }
+    };
+    Ok(ServerAddress { address: resolve(host, *port)?, tls, headers: headers.to_vec() })
+}
+
+/// Host and port of `HOST`, `HOST:PORT`, `[HOST]:PORT` or a URL of these.
+fn place(flag: &str, given: &str, usual: u16) -> Result<HostPort, String> {
+    let wrong = || format!("--{flag} expects HOST:PORT, got '{given}'");
+    let (bare, secure) = match given.strip_prefix("https://") {
+        Some(bare) => (bare, true),
+        None => (given.strip_prefix("http://").unwrap_or(given), false),
+    };
+    let bare = bare.trim_end_matches('/');
+    let (host, port) = match bare.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            (host, port.parse().map_err(|_| wrong())?)
+        }
+        _ => (bare, usual),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() || host.contains('/') {
+        return Err(wrong());
+    }
+    Ok((host.to_owned(), port, secure))
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
+    let found = (host, port).to_socket_addrs();
+    let mut found = found.map_err(|error| format!("'{host}' cannot be found: {error}"))?;
+    found.next().ok_or_else(|| format!("'{host}' has no address"))
+}
+
+/// Name and version of a server's metadata.
+fn named(body: &[u8]) -> Option<String> {
+    let found: Value = serde_json::from_slice(body).ok()?;
+    let text = |name: &str| found.get(name).and_then(Value::as_str);
+    let name = text("name")?;
+    Some(text("version").map_or_else(|| name.to_owned(), |version| format!("{name} {version}")))
+}
+
+/// The versions of a repository's index that were ever loaded.
+fn indexed(body: &[u8]) -> Vec<IndexedVersion> {
+    let found: Value = serde_json::from_slice(body).unwrap_or_default();
+    let one = |value: &Value| {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let model = text("name")?;
+        let version = text("version")?;
+        let state = text("state")?;
+        Some(IndexedVersion { model, version, state })
+    };
+    found.as_array().into_iter().flatten().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::sync::Arc;
+
+    use galatea_server::tls::{TlsApplication, TlsFile, TlsOptions};
+
+    use super::*;
+
+    #[test]
+    fn places_have_usual_ports() {
+        for (given, expected) in [
+            ("h", ("h", 8000, false)),
+            ("h:9", ("h", 9, false)),
+            ("http://h:9/", ("h", 9, false)),
+            ("https://h:9/", ("h", 9, true)),
+            ("[::1]:9", ("::1", 9, false)),
+            ("https://[::1]", ("::1", 8000, true)),
+        ] {
+            let (host, port, secure) = place("url", given, 8000).unwrap();
+            assert_eq!((host.as_str(), port, secure), expected, "{given}");
+        }
+        for given in ["", "h:x", "h:99999", "http://h/path", ":9"] {
+            assert!(place("url", given, 8000).unwrap_err().contains("HOST:PORT"), "{given}");
+        }
+    }
+
+    #[test]
+    fn headers_have_a_name_and_a_value_of_one_line() {
+        let found = header("x-key: a:b").unwrap();
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("x-key", "a:b"));
+        for wrong in ["", "x", ":v", "a b:c", "a:b\r\nc: d"] {
+            assert!(header(wrong).unwrap_err().contains("NAME:VALUE"), "{wrong:?}");
+        }
+    }
+
+    /// A door with TLS that answers one request with what it was asked.
+    fn echo(config: Arc<rustls::ServerConfig>) -> (SocketAddr, std::thread::JoinHandle<String>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = move || {
+            let (stream, _) = listener.accept().unwrap();
+            let connection = rustls::ServerConnection::new(config).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, stream);
+            let mut asked = Vec::new();
+            let mut byte = [0];
+            while !asked.ends_with(b"\r\n\r\n") {
+                match stream.read(&mut byte) {
+                    Ok(1) => asked.push(byte[0]),
+                    // A client that believes nothing goes.
+                    _ => return String::new(),
+                }
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap();
+            stream.flush().unwrap();
+            String::from_utf8(asked).unwrap()
+        };
+        (address, std::thread::spawn(serve))
+    }
+
+    #[test]
+    fn tls_is_spoken_with_whom_a_file_is_for_and_headers_are_sent() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/tls");
+        let file = |name: &str| format!("{folder}/{name}");
+        let config = {
+            let file = |name| TlsFile { flag: "http-server-cert", path: file(name) };
+            let options = TlsOptions {
+                certificate: file("localhost.pem"),
+                key: file("localhost.key"),
+                client_roots: None,
+            };
+            options.server_config(TlsApplication::Http).unwrap()
+        };
+        let headers = [("x-key".to_owned(), "secret".to_owned())];
+        let ca = file("localhost.pem");
+        for (trust, believed) in [
+            (ClientTrust::File(&ca), true),
+            (ClientTrust::Anybody, true),
+            (ClientTrust::System, false),
+        ] {
+            let (address, asked) = echo(Arc::clone(&config));
+            let named = ("localhost".to_owned(), address.port(), true);
+            // A system may have no file of certificates.
+            let Ok(door) = door(&named, trust, &headers) else { continue };
+            let door = ServerAddress { address, ..door };
+            let mut client = HttpClient::connect_within(&door, PATIENCE).unwrap();
+            let answer = client.get("/metrics");
+            assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body == b"hi"), believed);
+            drop(client);
+            let asked = asked.join().unwrap();
+            assert_eq!(asked.contains("x-key: secret\r\n"), believed, "{asked}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_of_itself_is_read_as_far_as_it_is_known() {
+        let server = named(b"{\"name\":\"triton\",\"version\":\"2\"}");
+        assert_eq!(server.as_deref(), Some("triton 2"));
+        assert_eq!((named(b"[]"), named(b"<")), (None, None));
+        let index =
+            indexed(b"[{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"},{\"name\":\"n\"},3]");
+        assert_eq!(index.len(), 1);
+        assert_eq!(index[0].state, "READY");
+    }
+}

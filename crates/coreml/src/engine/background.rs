@@ -1,0 +1,332 @@
+//! An executable that is made while another one serves, and takes over when it has proved right.
+//!
+//! Runs switch from one to the other between requests: nothing of a run stays in either, as the states of a
+//! sequence are inputs and outputs of a partition. What has served meanwhile is given back then, with its copies of
+//! weights, and made once more where a run needs it after all.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use galatea_graph::Datum;
+use galatea_runtime::tune::TuningProblem;
+use galatea_runtime::{
+    CompileMode, Executable, MemoryReport, PlacedOperator, PlanReport, RunFence, RuntimeError,
+};
+
+use super::agree::{MAX_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
+use super::counts;
+use super::standby::StandbyExecutable;
+use crate::NAME;
+use crate::validation_cache::ValidationEntry;
+
+/// Number of runs that may fail one after the other before the engine is given up.
+const MAX_FAILURES: usize = 3;
+
+/// An executable that is served by another one until it is ready.
+pub(crate) struct DeferredExecutable {
+    shared: Arc<DeferredState>,
+}
+
+struct DeferredState {
+    name: String,
+    standby: Arc<StandbyExecutable>,
+    /// The verdict on its results, once that is known.
+    verdict: ValidationEntry,
+    /// The standby's executable, as long as it serves.
+    held: Mutex<Option<Arc<dyn Executable>>>,
+    stage: Mutex<CompileStage>,
+}
+
+enum CompileStage {
+    /// It is being made.
+    Making,
+    /// It is there and has yet to prove right.
+    Made(Arc<dyn Executable>),
+    /// It serves; so many runs have failed since the last one that did not.
+    Serving(Arc<dyn Executable>, usize),
+    /// The other one serves for good.
+    GivenUp,
+}
+
+impl fmt::Debug for DeferredExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deferred").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// Function that makes an executable.
+pub(crate) type ExecutableMaker = Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
+
+/// How an executable begins that was made.
+fn stage_of(verdict: &ValidationEntry, made: Box<dyn Executable>) -> CompileStage {
+    match verdict.known() {
+        Some(Ok(())) => CompileStage::Serving(Arc::from(made), 0),
+        _ => CompileStage::Made(Arc::from(made)),
+    }
+}
+
+/// Makes it when nobody else makes one: compilers take all cores and much memory.
+fn made_alone(
+    make: ExecutableMaker,
+    wanted: impl FnOnce() -> bool,
+) -> Option<Result<Box<dyn Executable>, String>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    wanted().then(make)
+}
+
+impl DeferredExecutable {
+    /// Makes an executable, here and now or in the background. What `standby` gives serves until it is there and its
+    /// first results have proved right, which a `verdict` may have said before, and for good where it fails or gives
+    /// something else. `name` is for messages.
+    ///
+    /// # Errors
+    /// Fails when it is waited for and cannot be made, or it is not and nothing else can serve.
+    pub(crate) fn start(
+        name: String,
+        make: ExecutableMaker,
+        standby: Arc<StandbyExecutable>,
+        verdict: ValidationEntry,
+        mode: CompileMode,
+    ) -> Result<Self, RuntimeError> {
+        let stage = match mode {
+            CompileMode::Wait => {
+                let made = made_alone(make, || true).unwrap_or_else(|| Err(String::new()));
+                let failed = |error| {
+                    counts::fallback();
+                    RuntimeError::provider(NAME, error)
+                };
+                stage_of(&verdict, made.map_err(failed)?)
+            }
+            CompileMode::Background => {
+                let held = Mutex::new(Some(standby.get()?));
+                let stage = Mutex::new(CompileStage::Making);
+                let shared = Arc::new(DeferredState { name, standby, verdict, held, stage });
+                shared.make_in_background(make);
+                return Ok(Self { shared });
+            }
+        };
+        let held = Mutex::new(None);
+        let stage = Mutex::new(stage);
+        Ok(Self { shared: Arc::new(DeferredState { name, standby, verdict, held, stage }) })
+    }
+
+    /// The one that was made, where it is there.
+    fn made(&self) -> Option<Arc<dyn Executable>> {
+        match &*self.shared.stage() {
+            CompileStage::Made(made) | CompileStage::Serving(made, _) => Some(Arc::clone(made)),
+            CompileStage::Making | CompileStage::GivenUp => None,
+        }
+    }
+}
+
+impl DeferredState {
+    fn stage(&self) -> MutexGuard<'_, CompileStage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Arc<dyn Executable>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the executable that serves in place of the engine, and keeps it from now on.
+    fn fallback(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
+        let mut held = self.held();
+        if let Some(there) = &*held {
+            return Ok(Arc::clone(there));
+        }
+        let made = self.standby.get()?;
+        *held = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn make_in_background(self: &Arc<Self>, make: ExecutableMaker) {
+        let weak = Arc::downgrade(self);
+        let work = move || {
+            let needed = || weak.strong_count() > 0;
+            let Some(made) = made_alone(make, needed) else { return };
+            if let Some(shared) = weak.upgrade() {
+                match made {
+                    Ok(made) => {
+                        let next = stage_of(&shared.verdict, made);
+                        let serves = matches!(next, CompileStage::Serving(..));
+                        *shared.stage() = next;
+                        if serves {
+                            *shared.held() = None;
+                        }
+                    }
+                    Err(error) => shared.give_up(&error),
+                }
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("prepare-engine".to_owned()).spawn(work) {
+            self.give_up(&error.to_string());
+        }
+    }
+
+    fn give_up(&self, why: &str) {
+        let before = std::mem::replace(&mut *self.stage(), CompileStage::GivenUp);
+        if !matches!(before, CompileStage::GivenUp) {
+            counts::fallback();
+            tracing::warn!(partition = %self.name, "the engine is given up, others serve: {why}");
+        }
+    }
+
+    /// Runs both and compares.
+    fn prove(
+        &self,
+        made: &Arc<dyn Executable>,
+        inputs: Vec<Datum>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let says = tell(&inputs);
+        let held = are_held(&inputs);
+        let there = self.held().clone();
+        let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
+        let expected = fallback.submit(inputs.clone()).wait()?;
+        let found = match made.submit(inputs).wait() {
+            Ok(found) => found,
+            // The first run may be the one that nobody can do, or may come to rest.
+            Err(error) if !blames(&error) => {
+                *self.held() = Some(fallback);
+                return Ok(expected);
+            }
+            Err(error) => {
+                *self.held() = Some(fallback);
+                self.give_up(&format!("the first run fails: {error}"));
+                return Ok(expected);
+            }
+        };
+        let lost = none_lost(&found, &expected);
+        if lost.is_err() {
+            counts::nonfinite();
+        }
+        match lost.and_then(|()| agree(&found, &expected, MAX_DIFFERENCE)) {
+            // A warm-up with zeros proves nothing.
+            Ok(()) if !says => {
+                *self.held() = Some(fallback);
+                Ok(found)
+            }
+            Ok(()) => {
+                self.verdict.keep(&Ok(()));
+                self.switch(made);
+                Ok(found)
+            }
+            // The same of inputs that FP16 does not hold.
+            Err(_) if !held => {
+                *self.held() = Some(fallback);
+                Ok(expected)
+            }
+            Err(text) => {
+                *self.held() = Some(fallback);
+                let text = format!("the first run is wrong: {text}");
+                self.give_up(&text);
+                self.verdict.keep(&Err(text));
+                Ok(expected)
+            }
+        }
+    }
+
+    /// Results of an engine that serves, or the others' where it has lost numbers, which it is given up for.
+    fn checked(&self, found: Vec<Datum>, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
+        if all_finite(&found) {
+            return Ok(found);
+        }
+        let held = are_held(&inputs);
+        let expected = self.fallback()?.submit(inputs).wait()?;
+        let Err(text) = none_lost(&found, &expected) else { return Ok(found) };
+        counts::nonfinite();
+        if held {
+            self.give_up(&text);
+        }
+        Ok(expected)
+    }
+
+    /// Lets the engine serve, and what has served until now go.
+    fn switch(&self, made: &Arc<dyn Executable>) {
+        let mut stage = self.stage();
+        if matches!(*stage, CompileStage::Made(_)) {
+            *stage = CompileStage::Serving(Arc::clone(made), 0);
+            drop(stage);
+            // Runs under way have it until they end.
+            *self.held() = None;
+            tracing::info!(partition = %self.name, "the engine serves");
+        }
+    }
+
+    /// Counts a run that failed; one that did not sets the count back.
+    fn note(&self, failed: Option<&RuntimeError>) {
+        let over = {
+            let mut stage = self.stage();
+            let CompileStage::Serving(_, failures) = &mut *stage else { return };
+            *failures = if failed.is_some() { *failures + 1 } else { 0 };
+            *failures >= MAX_FAILURES
+        };
+        if let Some(error) = failed.filter(|_| over) {
+            self.give_up(&format!("{MAX_FAILURES} runs fail one after the other: {error}"));
+        }
+    }
+}
+
+/// Returns whether a failure is the engine's: not one of inputs that it does not take, and not one that a
+/// later run need not have.
+fn blames(error: &RuntimeError) -> bool {
+    !matches!(error, RuntimeError::Input(_) | RuntimeError::Lost { .. })
+}
+
+impl Executable for DeferredExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+        let made = match &*self.shared.stage() {
+            CompileStage::Making | CompileStage::GivenUp => None,
+            CompileStage::Made(made) => Some((Arc::clone(made), true)),
+            CompileStage::Serving(made, _) => Some((Arc::clone(made), false)),
+        };
+        let Some((made, unproven)) = made else {
+            return match self.shared.fallback() {
+                Ok(fallback) => fallback.submit(inputs),
+                Err(error) => RunFence::ready(Err(error)),
+            };
+        };
+        let shared = Arc::clone(&self.shared);
+        if unproven {
+            return RunFence::ready(shared.prove(&made, inputs));
+        }
+        let fence = made.submit(inputs.clone());
+        RunFence::pending(move || match fence.wait() {
+            Ok(found) => {
+                shared.note(None);
+                shared.checked(found, inputs)
+            }
+            Err(error) => {
+                if blames(&error) {
+                    shared.note(Some(&error));
+                }
+                tracing::debug!(partition = %shared.name, "a run goes to others: {error}");
+                shared.fallback()?.submit(inputs).wait()
+            }
+        })
+    }
+
+    fn memory(&self) -> MemoryReport {
+        // The weights that the engine has lie elsewhere.
+        self.shared.held().as_ref().map_or_else(MemoryReport::default, |held| held.memory())
+    }
+
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+        let held = self.shared.held().clone();
+        held.map_or_else(|| Ok(Vec::new()), |held| held.problems(inputs))
+    }
+
+    fn plans(&self) -> PlanReport {
+        let held = self.shared.held().clone();
+        held.map_or_else(PlanReport::default, |held| held.plans())
+    }
+
+    fn placed(&self) -> Vec<PlacedOperator> {
+        self.made().map_or_else(Vec::new, |made| made.placed())
+    }
+}
+
+#[cfg(test)]
+#[path = "background_tests.rs"]
+mod tests;

@@ -1,0 +1,51 @@
+//! Graphs as Core ML packages: for the Neural Engine on a Mac, and for Core ML everywhere.
+//!
+//! [`convert`] writes a graph as an ML program. [`rows`] has a row for each operator of a graph, which
+//! adds operations to the program in the making ([`emit`]). Each operation is read as the interpreter
+//! reads it while it is added, so that a program which is written is one that can be run.
+
+#![forbid(unsafe_code)]
+
+pub mod engine;
+
+mod accuracy;
+mod activations;
+mod ane_layout;
+mod claims;
+mod compatibility_check;
+mod convert;
+mod cost_estimate;
+mod early_scales;
+mod emit;
+mod fp32_keep_list;
+mod guard;
+mod halves;
+mod lengths;
+mod neural_engine;
+mod plans;
+mod provider;
+mod ranges;
+mod reshaped;
+mod rows;
+mod rules;
+mod select;
+mod settings;
+mod shaped;
+mod share;
+mod states;
+mod validation_cache;
+mod weights;
+
+pub use activations::{Int8Activations, calibrate};
+pub use convert::{
+    ConvertError, ConvertOptions, NewFunction, UnconvertedNode, convert, convert_functions,
+    node_names, prepared_nodes,
+};
+pub use cost_estimate::{CostForecast, forecast};
+pub use fp32_keep_list::{Fp32Keep, islands, named_islands};
+pub use neural_engine::NeuralEngine;
+pub use provider::{CoreMlProvider, NAME};
+pub use rows::operators;
+pub use settings::{CoreMlSettings, FloatType};
+pub use states::NewState;
+pub use weights::WeightCompression;

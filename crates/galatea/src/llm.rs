@@ -1,0 +1,477 @@
+//! Language models: chats and completions.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use galatea_llm::chat::{
+    AnswerMessage, AnswerPiece, AnswerReader, AnswerReading, ChatOptions, ChatPrompt,
+    GenerationSettings, generation,
+};
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket, TokenUsage};
+use galatea_llm::model::LanguageModel;
+use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::stop::FinishReason;
+use galatea_llm::template::Conversation;
+use galatea_llm::tokens::SpecialTokens;
+use galatea_serving::backend::llm::EngineArguments;
+use serde_json::{Value, json};
+
+use crate::{Engine, Error, ErrorKind, files};
+
+/// Events of an answer that may wait for who reads it. An answer that is not read ends with an error.
+const MAX_WAITING_EVENTS: usize = 1 << 16;
+
+/// A message of a chat.
+///
+/// ```
+/// use galatea::ChatMessage;
+///
+/// let chat = [ChatMessage::system("You are brief."), ChatMessage::user("Hello!")];
+/// assert_eq!(chat[1].role, "user");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatMessage {
+    /// Role, such as `system`, `user` or `assistant`.
+    pub role: String,
+    /// Text.
+    pub content: String,
+}
+
+impl ChatMessage {
+    /// Makes a message of any role.
+    ///
+    /// ```
+    /// let message = galatea::ChatMessage::new("tool", "42");
+    /// assert_eq!(message.content, "42");
+    /// ```
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { role: role.into(), content: content.into() }
+    }
+
+    /// Makes a message that tells the model what it is.
+    ///
+    /// ```
+    /// assert_eq!(galatea::ChatMessage::system("Be brief.").role, "system");
+    /// ```
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new("system", content)
+    }
+
+    /// Makes a message of the user.
+    ///
+    /// ```
+    /// assert_eq!(galatea::ChatMessage::user("Hello!").role, "user");
+    /// ```
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new("user", content)
+    }
+
+    /// Makes a message of the model.
+    ///
+    /// ```
+    /// assert_eq!(galatea::ChatMessage::assistant("Hi.").role, "assistant");
+    /// ```
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new("assistant", content)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"role": self.role, "content": self.content})
+    }
+}
+
+/// Request for an answer: a conversation, and how tokens are chosen.
+///
+/// ```
+/// use galatea::{ChatInput, ChatMessage};
+///
+/// let input = ChatInput::new(&[ChatMessage::user("Hello!")]).with_max_tokens(16);
+/// assert_eq!(input.settings.sampling.max_tokens, Some(16));
+/// ```
+#[derive(Debug, Clone)]
+pub struct ChatInput {
+    /// Messages, and what the template may know beside them.
+    pub conversation: Conversation,
+    /// Tools and reasoning.
+    pub options: ChatOptions,
+    /// Choice of tokens, grammar and priority.
+    pub settings: GenerationSettings,
+}
+
+impl ChatInput {
+    /// Makes a request with the usual choice of tokens.
+    ///
+    /// ```
+    /// let input = galatea::ChatInput::new(&[galatea::ChatMessage::user("Hello!")]);
+    /// assert_eq!(input.conversation.messages.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn new(messages: &[ChatMessage]) -> Self {
+        let messages = messages.iter().map(ChatMessage::to_json).collect();
+        Self {
+            conversation: Conversation { messages, ..Conversation::default() },
+            options: ChatOptions { reasoning: true, ..ChatOptions::default() },
+            settings: GenerationSettings::default(),
+        }
+    }
+
+    /// The same request for an answer of at most so many tokens.
+    ///
+    /// ```
+    /// let input = galatea::ChatInput::new(&[]).with_max_tokens(1);
+    /// assert_eq!(input.settings.sampling.max_tokens, Some(1));
+    /// ```
+    #[must_use]
+    pub fn with_max_tokens(mut self, tokens: u32) -> Self {
+        self.settings.sampling.max_tokens = Some(tokens);
+        self
+    }
+
+    /// The same request with another choice of tokens.
+    ///
+    /// ```
+    /// use galatea::{ChatInput, SamplingParameters};
+    ///
+    /// let greedy = SamplingParameters { temperature: 0.0, ..SamplingParameters::default() };
+    /// let input = ChatInput::new(&[]).with_sampling(greedy);
+    /// assert!(input.settings.sampling.is_greedy());
+    /// ```
+    #[must_use]
+    pub fn with_sampling(mut self, sampling: SamplingParameters) -> Self {
+        self.settings.sampling = sampling;
+        self
+    }
+}
+
+/// A language model: a checkpoint in safetensors, GGUF or MLX form, or a folder of Core ML chunks.
+///
+/// Clones are the same model.
+///
+/// ```
+/// use galatea::{ChatMessage, Engine};
+///
+/// let llm = Engine::new().llm("../../examples/models/chat")?;
+/// let answer = llm.chat(&[ChatMessage::user("Hello!")])?;
+/// println!("{}", answer.content);
+/// # Ok::<(), galatea::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Llm(Arc<LanguageModel>);
+
+impl Engine {
+    /// Loads a language model: a GGUF file, a folder of safetensors, or a folder with version folders.
+    ///
+    /// # Errors
+    /// Fails when there is no checkpoint, or it cannot be loaded.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// assert!(llm.context() > 0);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn llm(&self, path: impl AsRef<Path>) -> Result<Llm, Error> {
+        self.llm_with(path, &EngineArguments::default())
+    }
+
+    /// Loads a language model with arguments, whose names and defaults are vLLM's.
+    ///
+    /// # Errors
+    /// Fails as [`llm`](Self::llm) does, and for a wrong argument.
+    ///
+    /// ```
+    /// use galatea::{Engine, EngineArguments};
+    ///
+    /// let arguments = EngineArguments { max_model_len: Some(64), ..EngineArguments::default() };
+    /// let llm = Engine::new().llm_with("../../examples/models/chat", &arguments)?;
+    /// assert_eq!(llm.context(), 64);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn llm_with(
+        &self,
+        path: impl AsRef<Path>,
+        arguments: &EngineArguments,
+    ) -> Result<Llm, Error> {
+        let path = checkpoint(path.as_ref())?;
+        let options = self.load_options(arguments).map_err(Error::of(ErrorKind::Input))?;
+        let model = LanguageModel::load(&path, &options).map_err(Error::of(ErrorKind::Model))?;
+        Ok(Llm(Arc::new(model)))
+    }
+}
+
+/// Returns the checkpoint that a path stands for; the path itself, if nothing better is found.
+pub(crate) fn checkpoint(path: &Path) -> Result<PathBuf, Error> {
+    let found = files::find_checkpoint(path).map_err(Error::of(ErrorKind::File))?;
+    Ok(found.unwrap_or_else(|| path.to_owned()))
+}
+
+impl Llm {
+    /// Returns the model behind this, for what this type has no method for.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// assert!(llm.language_model().template().is_some());
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn language_model(&self) -> &Arc<LanguageModel> {
+        &self.0
+    }
+
+    /// Returns the largest number of tokens of a prompt and its answer together.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// println!("{} tokens", llm.context());
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn context(&self) -> usize {
+        self.0.context()
+    }
+
+    /// Returns how tokens are chosen where a request does not say so.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// let input = galatea::ChatInput::new(&[]).with_sampling(llm.defaults().clone());
+    /// # drop(input);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn defaults(&self) -> &SamplingParameters {
+        self.0.defaults()
+    }
+
+    /// Answers a conversation, and waits for the whole answer.
+    ///
+    /// # Errors
+    /// Fails when the model has no chat template, the conversation is too long, or a step fails.
+    ///
+    /// ```
+    /// use galatea::{ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let answer = llm.chat(&[ChatMessage::user("Hello!")])?;
+    /// assert!(!answer.content.is_empty());
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn chat(&self, messages: &[ChatMessage]) -> Result<AnswerMessage, Error> {
+        let input = ChatInput::new(messages).with_sampling(self.defaults().clone());
+        self.stream_chat(input)?.message()
+    }
+
+    /// Answers a conversation piece by piece. Dropping the stream cancels the request.
+    ///
+    /// # Errors
+    /// Fails as [`chat`](Self::chat) does, before the first piece.
+    ///
+    /// ```
+    /// use galatea::{AnswerPiece, ChatInput, ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let input = ChatInput::new(&[ChatMessage::user("Hello!")]).with_max_tokens(8);
+    /// for piece in llm.stream_chat(input)? {
+    ///     if let AnswerPiece::Content(text) = piece? {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn stream_chat(&self, input: ChatInput) -> Result<AnswerStream, Error> {
+        let ChatInput { conversation, options, mut settings } = input;
+        let prompt = ChatPrompt::new(&self.0, &conversation, &options, &mut settings)
+            .map_err(Error::of(ErrorKind::Input))?;
+        let request =
+            generation(&self.0, &settings, prompt.tokens).map_err(Error::of(ErrorKind::Input))?;
+        self.start(request, Some(prompt.reading))
+    }
+
+    /// Continues a text piece by piece. Dropping the stream cancels the request.
+    ///
+    /// # Errors
+    /// Fails when the text is empty or too long.
+    ///
+    /// ```
+    /// use galatea::{Engine, GenerationSettings};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let mut settings = GenerationSettings::default();
+    /// settings.sampling.max_tokens = Some(4);
+    /// let text = llm.complete("Once upon a time", &settings)?.message()?.content;
+    /// println!("{text}");
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn complete(
+        &self,
+        text: &str,
+        settings: &GenerationSettings,
+    ) -> Result<AnswerStream, Error> {
+        let tokens = self.0.tokenizer().encode(text, SpecialTokens::Add);
+        let tokens = tokens.map_err(Error::of(ErrorKind::Input))?;
+        let request = generation(&self.0, settings, tokens).map_err(Error::of(ErrorKind::Input))?;
+        self.start(request, None)
+    }
+
+    fn start(
+        &self,
+        request: GenerationRequest,
+        reading: Option<AnswerReading>,
+    ) -> Result<AnswerStream, Error> {
+        let (sender, events) = sync_channel(MAX_WAITING_EVENTS);
+        let mut sender: Option<SyncSender<GenerationEvent>> = Some(sender);
+        let sink = move |event| {
+            // An answer that nobody reads must not fill the memory.
+            if sender.as_ref().is_some_and(|sender| sender.try_send(event).is_err()) {
+                sender = None;
+            }
+        };
+        let ticket = self.0.engine().submit(request, Box::new(sink));
+        let ticket = ticket.map_err(Error::of(ErrorKind::Run))?;
+        Ok(AnswerStream {
+            events,
+            reader: reading.clone().map(AnswerReader::new),
+            reading,
+            pieces: VecDeque::new(),
+            text: String::new(),
+            finish: None,
+            usage: None,
+            ended: false,
+            _ticket: ticket,
+            _model: Arc::clone(&self.0),
+        })
+    }
+}
+
+/// An answer under way, as an iterator over its pieces. Dropping it cancels the request.
+#[derive(Debug)]
+pub struct AnswerStream {
+    events: Receiver<GenerationEvent>,
+    /// Reads reasoning and calls; a continued text is all content.
+    reader: Option<AnswerReader>,
+    reading: Option<AnswerReading>,
+    pieces: VecDeque<AnswerPiece>,
+    text: String,
+    finish: Option<FinishReason>,
+    usage: Option<TokenUsage>,
+    ended: bool,
+    _ticket: RequestTicket,
+    /// An engine lives as long as its model.
+    _model: Arc<LanguageModel>,
+}
+
+impl AnswerStream {
+    /// Waits for the rest, and returns the whole answer.
+    ///
+    /// # Errors
+    /// Fails when a step fails.
+    ///
+    /// ```
+    /// use galatea::{ChatInput, ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let input = ChatInput::new(&[ChatMessage::user("Hello!")]).with_max_tokens(4);
+    /// let answer = llm.stream_chat(input)?.message()?;
+    /// println!("{}", answer.content);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn message(mut self) -> Result<AnswerMessage, Error> {
+        while let Some(piece) = self.next() {
+            piece?;
+        }
+        let content = std::mem::take(&mut self.text);
+        Ok(match &self.reading {
+            Some(reading) => reading.whole(&content),
+            None => AnswerMessage { content, ..AnswerMessage::default() },
+        })
+    }
+
+    /// Returns why the answer ended; `None` while it goes on.
+    ///
+    /// ```
+    /// use galatea::{ChatInput, ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let mut stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]).with_max_tokens(1))?;
+    /// while let Some(piece) = stream.next() {
+    ///     piece?;
+    /// }
+    /// assert!(stream.finish_reason().is_some());
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        self.finish.as_ref()
+    }
+
+    /// Returns counts of tokens and times; `None` while the answer goes on.
+    ///
+    /// ```
+    /// use galatea::{ChatInput, ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let mut stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]).with_max_tokens(1))?;
+    /// while let Some(piece) = stream.next() {
+    ///     piece?;
+    /// }
+    /// assert_eq!(stream.usage().map(|usage| usage.completion_tokens), Some(1));
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> Option<&TokenUsage> {
+        self.usage.as_ref()
+    }
+
+    /// Takes the next event of the engine.
+    fn take(&mut self) -> Result<(), Error> {
+        let event = self.events.recv().map_err(|_| {
+            self.ended = true;
+            Error::new(ErrorKind::Run, "the answer was not read for too long, or the engine ended")
+        })?;
+        match event {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => {
+                self.text.push_str(&delta.text);
+                match &mut self.reader {
+                    Some(reader) => {
+                        self.pieces.extend(reader.push(&delta.text));
+                        if delta.finish.is_some() {
+                            self.pieces.extend(reader.finish());
+                        }
+                    }
+                    None if delta.text.is_empty() => {}
+                    None => self.pieces.push_back(AnswerPiece::Content(delta.text)),
+                }
+                self.finish = delta.finish.or(self.finish.take());
+            }
+            GenerationEvent::Finished(usage) => {
+                self.usage = Some(usage);
+                self.ended = true;
+            }
+            GenerationEvent::Failed(error) => {
+                self.ended = true;
+                return Err(Error::new(ErrorKind::Run, error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for AnswerStream {
+    type Item = Result<AnswerPiece, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(Ok(piece));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(error) = self.take() {
+                return Some(Err(error));
+            }
+        }
+    }
+}

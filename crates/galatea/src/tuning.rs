@@ -1,0 +1,211 @@
+//! Measurements of kernels, in a file that can be read, shipped and merged: a head, then a line of JSON for
+//! each record.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use galatea_runtime::tune::{ChoiceSource, MachineTuning, TuningDatabase, TuningKey, TuningRecord};
+use galatea_serving::model_cache::ModelCache;
+use serde_json::{Value, json};
+
+/// Format name in the first line of a file.
+const FORMAT: &str = "galatea tuning";
+/// The version of the format.
+const VERSION: u64 = 1;
+/// The most bytes of a file that is read.
+const MAX_BYTES: u64 = 1 << 26;
+
+/// The file that sessions look at, beside the cache of prepared models; `None` where the system has no
+/// such folder.
+pub fn usual_file() -> Option<PathBuf> {
+    Some(ModelCache::default_folder()?.with_file_name("tuning.jsonl"))
+}
+
+/// Loads the measurements of this machine for sessions. The source is empty if the usual file is missing, or
+/// broken, which is logged.
+pub fn choices() -> ChoiceSource {
+    let Some(path) = usual_file().filter(|path| path.is_file()) else {
+        return ChoiceSource::default();
+    };
+    match load(&path) {
+        Ok(database) => {
+            let machine = galatea_providers::machine();
+            ChoiceSource(Some(Arc::new(MachineTuning { database, machine })))
+        }
+        Err(error) => {
+            tracing::warn!("the tuning database is left out: {error}");
+            ChoiceSource::default()
+        }
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// Fails when the file cannot be read, has another format or version, or has a broken line.
+pub fn load(path: &Path) -> Result<TuningDatabase, String> {
+    let failed = |what: String| format!("'{}' {what}", path.display());
+    let found = fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if found.len() > MAX_BYTES {
+        return Err(failed(format!("has {} bytes, the most is {MAX_BYTES}", found.len())));
+    }
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
+    parse(&text).map_err(|error| format!("'{}', {error}", path.display()))
+}
+
+/// Reads the text of a file.
+fn parse(text: &str) -> Result<TuningDatabase, String> {
+    let wrong = |line: usize, what: String| format!("line {}: {what}", line + 1);
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let json = |(at, line): (usize, &str)| {
+        let value: Result<Value, _> = serde_json::from_str(line);
+        value.map(|value| (at, value)).map_err(|error| wrong(at, format!("no JSON: {error}")))
+    };
+    let Some(head) = lines.next() else {
+        return Err(wrong(0, format!("is empty, expected {{\"format\":\"{FORMAT}\", …}}")));
+    };
+    let (at, head) = json(head)?;
+    let format = head["format"].as_str();
+    let version = head["version"].as_u64();
+    if format != Some(FORMAT) || version != Some(VERSION) {
+        let text = format!(
+            "found format {format:?}, version {version:?}; expected \"{FORMAT}\", {VERSION}"
+        );
+        return Err(wrong(at, text));
+    }
+    let mut database = TuningDatabase::default();
+    for line in lines {
+        let (at, value) = json(line)?;
+        let (key, record) = read_record(&value).map_err(|what| wrong(at, what))?;
+        database.insert(key, record);
+    }
+    Ok(database)
+}
+
+/// The text of a file: a head, and a line for each record.
+fn text(database: &TuningDatabase) -> String {
+    let mut text = format!("{}\n", json!({"format": FORMAT, "version": VERSION}));
+    for (key, record) in database.iter() {
+        let line = json!({
+            "family": key.family,
+            "bucket": key.bucket,
+            "machine": key.machine,
+            "candidates": format!("{:016x}", key.candidates),
+            "choice": record.choice,
+            "time_ns": record.time_ns,
+            "default_ns": record.default_ns,
+            "trials": record.trials,
+            "others": record.others,
+            "refused": record.refused,
+        });
+        text.push_str(&format!("{line}\n"));
+    }
+    text
+}
+
+/// Writes a file, all of it or nothing.
+///
+/// # Errors
+/// Fails when it cannot be written.
+pub fn save(database: &TuningDatabase, path: &Path) -> Result<(), String> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let written = (|| {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder)?;
+        }
+        let mut to = BufWriter::new(File::create(&part)?);
+        to.write_all(text(database).as_bytes())?;
+        to.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&part, path)
+    })();
+    written.map_err(|error| {
+        fs::remove_file(&part).ok();
+        format!("'{}' cannot be written: {error}", path.display())
+    })
+}
+
+fn read_record(value: &Value) -> Result<(TuningKey, TuningRecord), String> {
+    let text = |name: &str| {
+        let found = value[name].as_str().map(str::to_owned);
+        found.ok_or_else(|| format!("'{name}' is {}, expected a text", value[name]))
+    };
+    let time = |name: &str| {
+        let found = value[name].as_f64().filter(|time| time.is_finite() && *time >= 0.0);
+        found.ok_or_else(|| format!("'{name}' is {}, expected nanoseconds", value[name]))
+    };
+    let candidates = text("candidates")?;
+    let candidates = u64::from_str_radix(&candidates, 16)
+        .map_err(|_| format!("'candidates' is '{candidates}', expected 16 hexadecimal digits"))?;
+    let key = TuningKey {
+        family: text("family")?,
+        bucket: text("bucket")?,
+        machine: text("machine")?,
+        candidates,
+    };
+    let pairs = |name: &str| {
+        let all = value[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter()
+            .filter_map(|pair| Some((pair[0].as_str()?.to_owned(), pair[1].clone())))
+            .collect::<Vec<(String, Value)>>()
+    };
+    let record = TuningRecord {
+        choice: text("choice")?,
+        time_ns: time("time_ns")?,
+        default_ns: time("default_ns")?,
+        trials: value["trials"].as_u64().unwrap_or(0),
+        others: pairs("others").into_iter().map(|(name, time)| (name, time.as_f64())).collect(),
+        refused: pairs("refused")
+            .into_iter()
+            .map(|(name, why)| (name, why.as_str().unwrap_or_default().to_owned()))
+            .collect(),
+    };
+    Ok((key, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let space = ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[2, 1])]);
+        let key = TuningKey::new("gemm-f32", "m64".to_owned(), "chip, build 1", &space);
+        let record = TuningRecord {
+            choice: "threads=1".to_owned(),
+            time_ns: 4.25,
+            default_ns: 9.0,
+            trials: 3,
+            others: vec![("threads=2".to_owned(), Some(5.5)), ("threads=4".to_owned(), None)],
+            refused: vec![("threads=4".to_owned(), "result 3 is 1".to_owned())],
+        };
+        let mut database = TuningDatabase::default();
+        database.insert(key.clone(), record);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deeper/tuning.jsonl");
+        save(&database, &path).unwrap();
+        let again = load(&path).unwrap();
+        assert_eq!(again, database);
+        assert_eq!(again.choose(&key, &space), Some(1));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn broken_files_are_named_with_their_line() {
+        let error = |text: &str| parse(text).unwrap_err();
+        assert!(error("").contains("line 1: is empty"));
+        assert!(error("{\"format\":\"x\"}").contains("found format Some(\"x\")"));
+        assert!(error("{\"format\":\"galatea tuning\",\"version\":2}").contains("version Some(2)"));
+        let head = "{\"format\":\"galatea tuning\",\"version\":1}\n";
+        assert!(error(&format!("{head}\n{{")).contains("line 3: no JSON"));
+        let text = error(&format!("{head}{{\"family\":3,\"candidates\":\"0\"}}"));
+        assert!(text.contains("line 2: 'family' is 3, expected a text"), "{text}");
+        assert!(load(Path::new("/nowhere/x")).unwrap_err().contains("cannot be read"));
+    }
+}
