@@ -29,6 +29,7 @@ pub mod padding;
 pub mod print;
 pub mod rewrite;
 pub mod rows;
+mod traits;
 
 pub use attribute::{AttributeReader, AttributeValue, Attributes, SubgraphAttribute};
 pub use body::{BodyRunner, OperatorBody};
@@ -41,6 +42,7 @@ pub use operator::{
     Arity, OpDef, Operator, OperatorInputs, ParseContext, onnx_data_type, onnx_number, tensors_only,
 };
 pub use ops::cast::converted;
+pub use traits::{DataMovement, ElementwiseInputs, NumericClass, OpTraits, RowIndependence};
 
 /// The ONNX default operator domain.
 pub const ONNX_DOMAIN: &str = "";

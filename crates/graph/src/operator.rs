@@ -11,6 +11,7 @@ use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
+use crate::traits::OpTraits;
 
 /// Inputs of an operator by position, where an optional one may be absent.
 #[derive(Debug)]
@@ -318,6 +319,8 @@ pub struct OpDef {
     pub outputs: Arity,
     /// Reads the attributes; the caller refuses the ones left unread.
     pub parse: fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>,
+    /// Facts that passes over graphs rely on.
+    pub traits: OpTraits,
 }
 
 impl OpDef {
@@ -330,6 +333,14 @@ impl OpDef {
         outputs: Arity,
         parse: fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>,
     ) -> Self {
-        Self { domain: crate::ONNX_DOMAIN, name, since, inputs, outputs, parse }
+        Self {
+            domain: crate::ONNX_DOMAIN,
+            name,
+            since,
+            inputs,
+            outputs,
+            parse,
+            traits: OpTraits::NONE,
+        }
     }
 }

@@ -7,123 +7,9 @@ use crate::ops::activation::{LogSoftmax, Softmax};
 use crate::ops::normalize::{
     BatchNormalization, LayerNormalization, LpNormalization, RmsNormalization,
 };
-use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
-
-/// Operators that keep rows along the first axis apart wherever they leave that axis where it is: their
-/// results have it only if nothing was mixed along it.
-const APART: &[&str] = &[
-    "Abs",
-    "Add",
-    "And",
-    "AveragePool",
-    "Cast",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Concat",
-    "Cos",
-    "DepthToSpace",
-    "Div",
-    "Dropout",
-    "Elu",
-    "Equal",
-    "Erf",
-    "Exp",
-    "Expand",
-    "Flatten",
-    "Floor",
-    "Gelu",
-    "Gemm",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "Greater",
-    "GreaterOrEqual",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "MatMul",
-    "Max",
-    "MaxPool",
-    "Min",
-    "Mish",
-    "Mod",
-    "Mul",
-    "Neg",
-    "Not",
-    "Or",
-    "Pow",
-    "Reciprocal",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "Relu",
-    "Reshape",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Softplus",
-    "Softsign",
-    "SpaceToDepth",
-    "Split",
-    "Sqrt",
-    "Squeeze",
-    "Sub",
-    "Tanh",
-    "ThresholdedRelu",
-    "Transpose",
-    "Unsqueeze",
-    "Where",
-];
-
-/// The same of those whose other operands are weights.
-const ON_FIRST: &[&str] = &[
-    "Conv",
-    "ConvTranspose",
-    "DequantizeLinear",
-    "InstanceNormalization",
-    "LRN",
-    "PRelu",
-    "QuantizeLinear",
-];
-
-/// Operators that rewrites make of these.
-const FUSED: &[&str] = &[
-    "Attention",
-    "FusedConv",
-    "FusedElementwise",
-    "FusedMatMul",
-    "LookUp",
-    "QLinearConvAdd",
-    "Rotary",
-];
-
-/// Operators on lengths: what they give of lengths are lengths.
-const ON_LENGTHS: &[&str] = &[
-    "Add",
-    "Cast",
-    "Concat",
-    "Div",
-    "Gather",
-    "Identity",
-    "Mul",
-    "Slice",
-    "Squeeze",
-    "Sub",
-    "Unsqueeze",
-];
+use crate::ops::shape::{Dropout, DropoutMode};
+use crate::traits::RowIndependence;
+use crate::{Dim, Fact, Graph, Node, ValueId};
 
 /// How a value depends on a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,8 +102,8 @@ fn given(
         .collect::<Option<_>>()?;
     let op = node.op_type.as_str();
     let has = |kind: LengthDependence| inputs.contains(&kind);
-    let fused = node.domain == GALATEA_DOMAIN && FUSED.contains(&op);
-    if !node.domain.is_empty() && !fused {
+    let traits = node.traits();
+    if !node.domain.is_empty() && traits.rows == RowIndependence::Mixed {
         return None;
     }
     if op == "Shape" {
@@ -227,7 +113,7 @@ fn given(
             inputs.first().copied()
         };
     }
-    if has(LengthDependence::Lengths) && !has(LengthDependence::Rows) && ON_LENGTHS.contains(&op) {
+    if has(LengthDependence::Lengths) && !has(LengthDependence::Rows) && traits.on_lengths {
         return Some(LengthDependence::Lengths);
     }
     // Lengths say what shape something gets, and nothing else.
@@ -297,16 +183,24 @@ fn keeps_apart(
                 .zip(rank)
                 .is_some_and(|(pads, rank)| pads.first() == Some(&0) && pads.get(rank) == Some(&0))
         }
+        // In training it chooses elements by their place in the whole.
+        "Dropout" => node.operator::<Dropout>().is_some_and(|op| match op.training {
+            DropoutMode::Never => true,
+            DropoutMode::Always(_) => false,
+            DropoutMode::ByInput => node.input(2).is_none() || value(2) == Some(vec![0]),
+        }),
         // Of a batch in training it takes the mean.
         "BatchNormalization" => {
             let trains = node.operator::<BatchNormalization>().is_none_or(|op| op.training != 0);
             only_first && !trains
         }
-        op if ON_FIRST.contains(&op) => only_first,
         // Weights are those of all rows; what is added has rows too.
         "FusedConv" | "QLinearConvAdd" => inputs.get(1) == Some(&LengthDependence::Free),
-        op if node.domain == GALATEA_DOMAIN => FUSED.contains(&op),
-        op => APART.contains(&op),
+        _ => match node.traits().rows {
+            RowIndependence::Mixed => false,
+            RowIndependence::Apart => true,
+            RowIndependence::ApartFromWeights => only_first,
+        },
     }
 }
 

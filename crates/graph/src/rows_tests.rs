@@ -8,6 +8,7 @@ use crate::{AttributeValue, Attributes, ONNX_DOMAIN, infer, rewrite};
 use galatea_tensor::{DataType, Tensor};
 
 use super::*;
+use crate::GALATEA_DOMAIN;
 
 fn dims(lengths: &[&str]) -> Vec<Dim> {
     let dim = |text: &&str| text.parse().map_or_else(|_| Dim::symbol(text), Dim::Known);

@@ -3,7 +3,7 @@
 use galatea_graph::ops::convolution::{ConvChain, FusedConv};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedAttention, PagedAttention};
 use galatea_graph::ops::transformer;
-use galatea_graph::{Fact, Node, ValueId};
+use galatea_graph::{DataMovement, Fact, Node, ValueId};
 
 /// Arithmetic of a computation, and bytes that it cannot do without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,8 +65,9 @@ impl NodeWork {
             return work;
         }
         work.weights = held_bytes(node, known);
+        let traits = node.traits();
         let written = sum(&work.writes);
-        if PARTLY_READ.contains(&node.op_type.as_str())
+        if traits.movement == DataMovement::MovesPart
             && let Some(first) = work.reads.first_mut()
         {
             *first = written.min(*first);
@@ -74,7 +75,7 @@ impl NodeWork {
         work.operations = match product_terms(node, known) {
             ProductTerms::Terms(terms) => terms.saturating_mul(2),
             ProductTerms::Unknown => 0,
-            ProductTerms::NoProduct if MOVES.contains(&node.op_type.as_str()) => 0,
+            ProductTerms::NoProduct if traits.movement != DataMovement::Computes => 0,
             ProductTerms::NoProduct => {
                 let all = node.inputs.iter().chain(&node.outputs).flatten();
                 all.filter_map(|&id| known(id)).map(elements).max().unwrap_or(0)
@@ -166,40 +167,6 @@ fn elements(fact: &Fact) -> u64 {
 fn size_bytes(fact: &Fact) -> u64 {
     elements(fact).saturating_mul(fact.dtype.size_bytes().unwrap_or(0) as u64)
 }
-
-/// Operators that move elements and compute none.
-const MOVES: &[&str] = &[
-    "BlockGather",
-    "Cast",
-    "CastLike",
-    "Concat",
-    "DepthToSpace",
-    "Dropout",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Identity",
-    "OneHot",
-    "Pad",
-    "Reshape",
-    "ReverseSequence",
-    "ScatterElements",
-    "ScatterND",
-    "Slice",
-    "SpaceToDepth",
-    "Split",
-    "Squeeze",
-    "Tile",
-    "Transpose",
-    "Trilu",
-    "Unsqueeze",
-    "Where",
-];
-
-/// Operators that read no more of their first input than they write.
-const PARTLY_READ: &[&str] = &["Gather", "GatherElements", "GatherND", "Slice"];
 
 /// Bytes of weights that a node's operator holds and reads.
 fn held_bytes<'a>(node: &Node, known: &KnownFacts<'a>) -> u64 {

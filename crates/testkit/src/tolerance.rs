@@ -2,139 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use galatea_graph::{NumericClass, ops};
 use galatea_tensor::{DataType, Tensor, Tolerance};
 
-/// Operators that call a transcendental function per element: libraries differ in the last bits.
-const TRANSCENDENTAL: &[&str] = &[
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "Celu",
-    "Cos",
-    "Cosh",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Log",
-    "Mish",
-    "Pow",
-    "Reciprocal",
-    "Selu",
-    "Sigmoid",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "SwiGLU",
-    "Swish",
-    "Tan",
-    "Tanh",
-    "ThresholdedRelu",
-    "Div",
-    "LeakyRelu",
-    "PRelu",
-    "Mean",
-    "Range",
-];
-
-/// Units in the last place for those: two functions within 2 of the true value, and as much again
+/// Units in the last place for transcendental functions: two of them within 2 of the true value, and as much again
 /// for the products around them.
 const TRANSCENDENTAL_ULP: u32 = 8;
-
-/// Operators that sum many products, or apply several roundings in a row.
-const ACCUMULATING: &[&str] = &[
-    "Adagrad",
-    "Adam",
-    "AffineGrid",
-    "Attention",
-    "AveragePool",
-    "BatchNormalization",
-    "BiasGelu",
-    "CDist",
-    "BlackmanWindow",
-    "CausalConvWithState",
-    "Conv",
-    "ConvInteger",
-    "ConvTranspose",
-    "CumProd",
-    "CumSum",
-    "DFT",
-    "DeformConv",
-    "Det",
-    "DynamicQuantizeMatMul",
-    "Einsum",
-    "EmbedLayerNormalization",
-    "FastGelu",
-    "FlexAttention",
-    "FusedConv",
-    "FusedGemm",
-    "FusedMatMul",
-    "GRU",
-    "GatherBlockQuantized",
-    "Gemm",
-    "GlobalAveragePool",
-    "GlobalLpPool",
-    "GridSample",
-    "GroupNormalization",
-    "GroupQueryAttention",
-    "HammingWindow",
-    "HannWindow",
-    "InstanceNormalization",
-    "Inverse",
-    "LRN",
-    "LSTM",
-    "LayerNormalization",
-    "LinearAttention",
-    "LinearClassifier",
-    "LinearRegressor",
-    "LogSoftmax",
-    "LpNormalization",
-    "LpPool",
-    "MatMul",
-    "MatMulIntegerToFloat",
-    "MatMulNBits",
-    "MeanVarianceNormalization",
-    "MelWeightMatrix",
-    "Momentum",
-    "MultiHeadAttention",
-    "NegativeLogLikelihoodLoss",
-    "Normalizer",
-    "QAttention",
-    "QGemm",
-    "QuickGelu",
-    "RMSNormalization",
-    "RNN",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMean",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "Resize",
-    "RoiAlign",
-    "RotaryEmbedding",
-    "STFT",
-    "SVMClassifier",
-    "SVMRegressor",
-    "Scaler",
-    "SimplifiedLayerNormalization",
-    "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization",
-    "Softmax",
-    "SoftmaxCrossEntropyLoss",
-    "TreeEnsembleClassifier",
-    "TreeEnsembleRegressor",
-    "Upsample",
-];
 
 /// The tolerance for one output of a model with these operators.
 ///
@@ -148,8 +21,9 @@ pub fn tolerance(
     inputs: &[Tensor],
     expected: &Tensor,
 ) -> Tolerance {
-    let any = |list: &[&str]| operators.iter().any(|name| list.contains(&name.as_str()));
-    if any(ACCUMULATING) || (nodes > 1 && any(TRANSCENDENTAL)) {
+    let any = |class: NumericClass| operators.iter().any(|name| is_of(class, name));
+    let transcendental = any(NumericClass::Transcendental);
+    if any(NumericClass::Accumulating) || (nodes > 1 && transcendental) {
         let terms = inputs.iter().map(Tensor::elements).max().unwrap_or(1).max(nodes);
         let types = inputs.iter().chain([expected]).map(Tensor::dtype);
         let accumulator = types.filter(|dtype| dtype.is_float()).min_by_key(|dtype| rank(*dtype));
@@ -158,7 +32,12 @@ pub fn tolerance(
             accumulator: accumulator.unwrap_or(DataType::Fp32),
         };
     }
-    if any(TRANSCENDENTAL) { Tolerance::Ulp(TRANSCENDENTAL_ULP) } else { Tolerance::Exact }
+    if transcendental { Tolerance::Ulp(TRANSCENDENTAL_ULP) } else { Tolerance::Exact }
+}
+
+/// Returns whether an operator of any domain has this name and this class.
+fn is_of(class: NumericClass, name: &str) -> bool {
+    ops::all().any(|def| def.name == name && def.traits.numeric == class)
 }
 
 /// Float types by their precision.

@@ -1,57 +1,17 @@
 //! Operators on elements: their own rows write them, on values that lie as (B, C, 1, S).
 
-use galatea_graph::{Node, ValueId};
+use galatea_graph::{ElementwiseInputs, Node, ValueId};
 
 use crate::emit::{ProgramEmitter, Result};
 use crate::rows;
 
-/// Operators of one value.
-const OF_ONE: &[&str] = &[
-    "Abs",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Cos",
-    "Dropout",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
-    "Log",
-    "Mish",
-    "Neg",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Swish",
-    "Tanh",
-    "ThresholdedRelu",
-];
-
-/// Operators of several values that broadcast.
-const OF_SEVERAL: &[&str] =
-    &["Add", "Div", "Max", "Mean", "Min", "Mul", "PRelu", "Pow", "Sub", "Sum"];
-
 /// How many of its inputs an element-wise operator computes on; none of others.
 pub(super) fn slots(node: &Node) -> Option<usize> {
-    let name = node.op_type.as_str();
-    let plain = node.domain.is_empty() || (name == "Gelu" && node.domain == "com.microsoft");
-    match plain {
-        true if OF_ONE.contains(&name) => Some(1),
-        true if OF_SEVERAL.contains(&name) => Some(node.inputs.len()),
-        _ => None,
+    match node.traits().elementwise {
+        Some(ElementwiseInputs::First) => Some(1),
+        Some(ElementwiseInputs::All) => Some(node.inputs.len()),
+        // Outside training it gives what it is given.
+        None => (node.domain.is_empty() && node.op_type == "Dropout").then_some(1),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod cast;
 pub mod contrib;
 pub mod control;
 pub mod convolution;
+mod facts;
 pub mod fused;
 pub mod generate;
 pub mod index;
@@ -40,6 +41,8 @@ pub mod training;
 pub mod transformer;
 mod values;
 pub mod vision;
+
+pub use facts::traits;
 
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};

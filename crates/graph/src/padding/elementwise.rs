@@ -1,64 +1,9 @@
-//! Operators that compute each element of the same place of what they are given.
+//! Operators that compute each element of the same place of what they are given; inputs broadcast as with NumPy.
 
 use galatea_tensor::{DataType, Tensor};
 
 use super::{InputPlaces, PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk};
 use crate::{Node, OperatorInputs, ValueId, converted};
-
-/// Their names. Inputs broadcast as with NumPy.
-pub(super) const MAPS: &[&str] = &[
-    "Abs",
-    "Add",
-    "And",
-    "Cast",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Cos",
-    "Div",
-    "Elu",
-    "Equal",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "Greater",
-    "GreaterOrEqual",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "Max",
-    "Min",
-    "Mish",
-    "Mod",
-    "Mul",
-    "Neg",
-    "Not",
-    "Or",
-    "Pow",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-    "ThresholdedRelu",
-    "Where",
-    "Xor",
-];
-
-/// Elementwise operators that may also compute with lengths.
-const ON_LENGTHS: &[&str] = &["Add", "Cast", "Div", "Identity", "Max", "Min", "Mul", "Sub"];
 
 pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
     let given: Vec<Option<(ValueId, PaddedValue)>> =
@@ -69,7 +14,7 @@ pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedV
             PaddedValue::Lengths => true,
             PaddedValue::Data(axes) => axes.is_empty(),
         });
-        return match only && ON_LENGTHS.contains(&node.op_type.as_str()) {
+        return match only && node.traits().on_lengths {
             true => Ok(vec![PaddedValue::Lengths]),
             false => Err("it computes with lengths".to_owned()),
         };

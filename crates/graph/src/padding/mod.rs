@@ -275,8 +275,8 @@ impl<'g> PaddingWalk<'g> {
         let op = node.op_type.as_str();
         let own = node.domain.is_empty() || node.domain == GALATEA_DOMAIN;
         let found = RULES.iter().find(|(name, _)| own && *name == op).map(|(_, rule)| *rule);
-        let map =
-            (own && elementwise::MAPS.contains(&op)).then_some(elementwise::map as PaddingRule);
+        let by_element = node.traits().elementwise.is_some();
+        let map = by_element.then_some(elementwise::map as PaddingRule);
         found.or(map).ok_or_else(|| format!("'{op}' may put positions together"))
     }
 

@@ -17,44 +17,11 @@ use crate::ops::contrib::QLinear;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::fused::{FusedActivation, FusedElementwise, LookUp};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
+use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
 use crate::ops::reduce::Reduce;
 use crate::ops::resize::Resize;
 use crate::ops::shape::{Concat, Flatten, Split, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
-
-/// Operators that work element by element, so that the order of axes does not matter to them.
-pub(super) const ELEMENTWISE: &[&str] = &[
-    "Relu",
-    "LeakyRelu",
-    "Elu",
-    "Selu",
-    "Sigmoid",
-    "HardSigmoid",
-    "HardSwish",
-    "Tanh",
-    "Softplus",
-    "Gelu",
-    "Mish",
-    "Swish",
-    "Clip",
-    "Abs",
-    "Neg",
-    "Sqrt",
-    "Exp",
-    "Log",
-    "Erf",
-    "Reciprocal",
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Pow",
-    "Min",
-    "Max",
-    "Sum",
-    "QuantizeLinear",
-    "DequantizeLinear",
-];
 
 /// Rewrites the graph; gives the number of operators that now work channels-last.
 ///
@@ -331,7 +298,9 @@ impl ChannelsLastPass<'_> {
 
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
     fn elementwise(&mut self, node: &Node) -> Option<Node> {
-        let single = node.domain.is_empty() && ELEMENTWISE.contains(&node.op_type.as_str());
+        let scaled = node.operator::<QuantizeLinear>().is_some()
+            || node.operator::<DequantizeLinear>().is_some();
+        let single = scaled || node.traits().elementwise.is_some();
         let pair = node.operator::<QLinear>().is_some()
             && ["QLinearAdd", "QLinearMul"].contains(&node.op_type.as_str());
         let fused = node.operator::<FusedElementwise>().is_some();

@@ -14,6 +14,7 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::contrib::QLinear;
 use crate::ops::fused::FusedActivation;
 use crate::ops::math::{Binary, BinaryKind, Clip};
+use crate::ops::pooling::MaxPool;
 
 type RewrittenElementwise = Result<Option<Vec<Node>>, GraphError>;
 
@@ -58,24 +59,10 @@ pub(super) fn limits(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewri
     Ok(found)
 }
 
-/// Operators that only move the elements of input 0 or choose among them.
-const MOVING: &[&str] = &[
-    "DepthToSpace",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Identity",
-    "MaxPool",
-    "Reshape",
-    "Slice",
-    "SpaceToDepth",
-    "Squeeze",
-    "Tile",
-    "Transpose",
-    "Unsqueeze",
-];
+/// Returns whether a node only moves the elements of input 0 or chooses among them.
+fn moves_or_chooses(node: &Node) -> bool {
+    node.traits().moves_first_input() || node.operator::<MaxPool>().is_some()
+}
 
 /// Elements that are dequantised, moved and quantised as they were are moved as integers.
 pub(super) fn moves(graph: &mut Graph, maps: &ValueMaps, index: usize) -> RewrittenElementwise {
@@ -99,7 +86,7 @@ pub(super) fn moves(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewrit
         let mut inputs = before.inputs.clone();
         if before.op_type == "Concat" {
             inputs = before.inputs.iter().map(|&id| like(id)).collect::<Option<_>>()?;
-        } else if MOVING.contains(&before.op_type.as_str()) {
+        } else if moves_or_chooses(before) {
             inputs[0] = like(inputs[0])?;
         } else {
             return None;

@@ -5,7 +5,6 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::ValueMaps;
-use super::channels_last::ELEMENTWISE;
 use super::match_graph::make_node;
 use super::quantized::{dequantized, quantized};
 use crate::GALATEA_DOMAIN;
@@ -57,11 +56,7 @@ fn chain<'g>(
             return maps.same_shape(x.value, shaped).then_some((x.value, steps));
         }
         let single = before.outputs.len() == 1 && maps.read_once(graph, id);
-        let name = before.op_type.as_str();
-        let function = before.domain.is_empty()
-            && ELEMENTWISE.contains(&name)
-            && before.operator::<QuantizeLinear>().is_none()
-            && before.operator::<DequantizeLinear>().is_none();
+        let function = before.traits().elementwise.is_some();
         if !single || !function {
             return None;
         }

@@ -63,38 +63,68 @@ fn row_axis(context: &mut ParseContext<'_>, flatten: bool) -> Result<i64, OpErro
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    unary("Relu", 1, |_| Activation::boxed(ActivationKind::Relu)),
-    unary("LeakyRelu", 1, |c| with_alpha(c, 0.01, |alpha| ActivationKind::LeakyRelu { alpha })),
-    unary("Elu", 1, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Elu { alpha })),
-    unary("Celu", 12, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Celu { alpha })),
-    unary("Selu", 1, selu),
-    unary("Sigmoid", 1, |_| Activation::boxed(ActivationKind::Sigmoid)),
-    unary("HardSigmoid", 1, hard_sigmoid),
-    unary("HardSwish", 14, |_| Activation::boxed(ActivationKind::HardSwish)),
-    unary("Tanh", 1, |_| Activation::boxed(ActivationKind::Tanh)),
-    unary("Softplus", 1, |_| Activation::boxed(ActivationKind::Softplus)),
-    unary("Softsign", 1, |_| Activation::boxed(ActivationKind::Softsign)),
+    unary("Relu", 1, |_| Activation::boxed(ActivationKind::Relu)).elementwise_of_first(),
+    unary("LeakyRelu", 1, |c| with_alpha(c, 0.01, |alpha| ActivationKind::LeakyRelu { alpha }))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Elu", 1, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Elu { alpha }))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Celu", 12, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Celu { alpha }))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Selu", 1, selu).elementwise_of_first().transcendental(),
+    unary("Sigmoid", 1, |_| Activation::boxed(ActivationKind::Sigmoid))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("HardSigmoid", 1, hard_sigmoid).elementwise_of_first().transcendental(),
+    unary("HardSwish", 14, |_| Activation::boxed(ActivationKind::HardSwish))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Tanh", 1, |_| Activation::boxed(ActivationKind::Tanh))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Softplus", 1, |_| Activation::boxed(ActivationKind::Softplus))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Softsign", 1, |_| Activation::boxed(ActivationKind::Softsign))
+        .elementwise_of_first()
+        .transcendental(),
     unary("ThresholdedRelu", 10, |c| {
         with_alpha(c, 1.0, |alpha| ActivationKind::ThresholdedRelu { alpha })
-    }),
-    unary("Gelu", 20, gelu),
-    unary("Mish", 18, |_| Activation::boxed(ActivationKind::Mish)),
-    unary("Swish", 24, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Swish { alpha })),
-    unary("Shrink", 9, shrink),
-    OpDef::onnx("SwiGLU", 28, Arity::exactly(2), Arity::exactly(1), SwiGlu::parse),
+    })
+    .elementwise_of_first()
+    .transcendental(),
+    unary("Gelu", 20, gelu).elementwise_of_first().transcendental(),
+    unary("Mish", 18, |_| Activation::boxed(ActivationKind::Mish))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Swish", 24, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Swish { alpha }))
+        .elementwise_of_first()
+        .transcendental(),
+    unary("Shrink", 9, shrink).elementwise_of_first(),
+    OpDef::onnx("SwiGLU", 28, Arity::exactly(2), Arity::exactly(1), SwiGlu::parse).transcendental(),
     // One slope, or one for each channel.
     OpDef::onnx("PRelu", 1, Arity::exactly(2), Arity::exactly(1), |_| {
         Ok(AlongAxis::boxed(Box::new(PRelu), 1))
-    }),
-    OpDef::onnx("PRelu", 7, Arity::exactly(2), Arity::exactly(1), |_| Ok(Box::new(PRelu))),
-    unary("Softmax", 1, |c| Ok(Box::new(Softmax { axis: row_axis(c, true)?, flatten: true }))),
-    unary("Softmax", 13, |c| Ok(Box::new(Softmax { axis: row_axis(c, false)?, flatten: false }))),
+    })
+    .elementwise()
+    .transcendental(),
+    OpDef::onnx("PRelu", 7, Arity::exactly(2), Arity::exactly(1), |_| Ok(Box::new(PRelu)))
+        .elementwise()
+        .transcendental(),
+    unary("Softmax", 1, |c| Ok(Box::new(Softmax { axis: row_axis(c, true)?, flatten: true })))
+        .accumulating(),
+    unary("Softmax", 13, |c| Ok(Box::new(Softmax { axis: row_axis(c, false)?, flatten: false })))
+        .accumulating(),
     unary("LogSoftmax", 1, |c| {
         Ok(Box::new(LogSoftmax { axis: row_axis(c, true)?, flatten: true }))
-    }),
+    })
+    .accumulating(),
     unary("LogSoftmax", 13, |c| {
         Ok(Box::new(LogSoftmax { axis: row_axis(c, false)?, flatten: false }))
-    }),
+    })
+    .accumulating(),
     unary("Hardmax", 1, |c| Ok(Box::new(Hardmax { axis: row_axis(c, true)?, flatten: true }))),
     unary("Hardmax", 13, |c| Ok(Box::new(Hardmax { axis: row_axis(c, false)?, flatten: false }))),
 ];

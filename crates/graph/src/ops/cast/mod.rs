@@ -25,8 +25,16 @@ pub fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Cast", 1, Arity::exactly(1), Arity::exactly(1), Cast::parse_name),
-    OpDef::onnx("Cast", 6, Arity::exactly(1), Arity::exactly(1), Cast::parse),
-    OpDef::onnx("CastLike", 15, Arity::exactly(2), Arity::exactly(1), CastLike::parse),
+    OpDef::onnx("Cast", 1, Arity::exactly(1), Arity::exactly(1), Cast::parse_name)
+        .elementwise_of_first()
+        .on_lengths()
+        .converts(),
+    OpDef::onnx("Cast", 6, Arity::exactly(1), Arity::exactly(1), Cast::parse)
+        .elementwise_of_first()
+        .on_lengths()
+        .converts(),
+    OpDef::onnx("CastLike", 15, Arity::exactly(2), Arity::exactly(1), CastLike::parse)
+        .elementwise_of_first()
+        .converts(),
     OpDef::onnx("BitCast", 26, Arity::exactly(1), Arity::exactly(1), BitCast::parse),
 ];

@@ -49,69 +49,90 @@ use crate::ops::normalize::RmsNormalization;
 use crate::ops::pooling::MaxPool;
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
 use crate::ops::shape::Trilu;
+use crate::traits::OpTraits;
 
 const ONE: Arity = Arity::exactly(1);
 const TWO: Arity = Arity::exactly(2);
 
 const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: AttributeParser) -> OpDef {
-    OpDef { domain: "com.microsoft", name, since: 1, inputs, outputs, parse }
+    OpDef {
+        domain: "com.microsoft",
+        name,
+        since: 1,
+        inputs,
+        outputs,
+        parse,
+        traits: OpTraits::NONE,
+    }
 }
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    row("BiasGelu", TWO, ONE, BiasActivation::gelu),
-    row("FastGelu", Arity::between(1, 2), ONE, BiasActivation::fast_gelu),
-    row("Gelu", ONE, ONE, BiasActivation::gelu),
-    row("QuickGelu", ONE, ONE, BiasActivation::quick_gelu),
+    row("BiasGelu", TWO, ONE, BiasActivation::gelu).elementwise().accumulating(),
+    row("FastGelu", Arity::between(1, 2), ONE, BiasActivation::fast_gelu)
+        .elementwise()
+        .accumulating(),
+    row("Gelu", ONE, ONE, BiasActivation::gelu).elementwise_of_first().transcendental(),
+    row("QuickGelu", ONE, ONE, BiasActivation::quick_gelu).elementwise_of_first().accumulating(),
     row(
         "SkipLayerNormalization",
         Arity::between(3, 5),
         Arity::between(1, 4),
         SkipNormalization::parse,
-    ),
+    )
+    .accumulating(),
     row(
         "SkipSimplifiedLayerNormalization",
         Arity::between(3, 4),
         Arity::between(1, 4),
         SkipNormalization::parse_simplified,
-    ),
+    )
+    .accumulating(),
     // Exporters also write this one in ONNX's own domain, which it never became part of.
-    row("SimplifiedLayerNormalization", TWO, ONE, RmsNormalization::parse),
-    OpDef::onnx("SimplifiedLayerNormalization", 1, TWO, ONE, RmsNormalization::parse),
+    row("SimplifiedLayerNormalization", TWO, ONE, RmsNormalization::parse).accumulating(),
+    OpDef::onnx("SimplifiedLayerNormalization", 1, TWO, ONE, RmsNormalization::parse)
+        .accumulating(),
     row(
         "EmbedLayerNormalization",
         Arity::between(7, 9),
         Arity::between(1, 3),
         EmbedLayerNormalization::parse,
-    ),
-    row("Attention", Arity::between(2, 7), Arity::between(1, 2), ContribAttention::parse),
+    )
+    .accumulating(),
+    row("Attention", Arity::between(2, 7), Arity::between(1, 2), ContribAttention::parse)
+        .accumulating(),
     row(
         "MultiHeadAttention",
         Arity::between(1, 8),
         Arity::between(1, 3),
         MultiHeadAttention::parse,
-    ),
+    )
+    .accumulating(),
     row(
         "GroupQueryAttention",
         Arity::between(7, 16),
         Arity::between(1, 3),
         GroupQueryAttention::parse,
-    ),
-    row("RotaryEmbedding", Arity::exactly(4), ONE, ContribRotaryEmbedding::parse),
-    row("FusedMatMul", TWO, ONE, TurnedMatMul::parse),
+    )
+    .accumulating(),
+    row("RotaryEmbedding", Arity::exactly(4), ONE, ContribRotaryEmbedding::parse).accumulating(),
+    row("FusedMatMul", TWO, ONE, TurnedMatMul::parse).accumulating(),
     row("TransposeMatMul", TWO, ONE, TurnedMatMul::parse),
-    row("FusedGemm", Arity::between(2, 3), ONE, FusedGemm::parse),
-    row("FusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_first),
+    row("FusedGemm", Arity::between(2, 3), ONE, FusedGemm::parse).accumulating(),
+    row("FusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_first).accumulating(),
     row("NhwcConv", Arity::between(2, 3), ONE, Conv::parse_channels_last),
     row("NhwcFusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_last),
-    row("Inverse", ONE, ONE, |_| Ok(Box::new(Inverse))),
+    row("Inverse", ONE, ONE, |_| Ok(Box::new(Inverse))).accumulating(),
     row("Trilu", Arity::between(1, 2), ONE, Trilu::parse),
-    row("MatMulNBits", Arity::between(3, 6), ONE, MatMulNBits::parse),
-    row("MatMulIntegerToFloat", Arity::between(4, 7), ONE, |_| Ok(Box::new(MatMulIntegerToFloat))),
+    row("MatMulNBits", Arity::between(3, 6), ONE, MatMulNBits::parse).accumulating(),
+    row("MatMulIntegerToFloat", Arity::between(4, 7), ONE, |_| Ok(Box::new(MatMulIntegerToFloat)))
+        .accumulating(),
     row("DynamicQuantizeMatMul", Arity::between(3, 5), ONE, |_| {
         Ok(Box::new(DynamicQuantizeMatMul))
-    }),
-    row("GatherBlockQuantized", Arity::between(3, 4), ONE, GatherBlockQuantized::parse),
+    })
+    .accumulating(),
+    row("GatherBlockQuantized", Arity::between(3, 4), ONE, GatherBlockQuantized::parse)
+        .accumulating(),
     row("QuantizeLinear", Arity::between(2, 3), ONE, |context| {
         // The newest version of ONNX covers all types of this domain's.
         context.opset = 21;
@@ -121,25 +142,27 @@ pub const OPS: &[OpDef] = &[
         context.opset = 21;
         DequantizeLinear::parse(context)
     }),
-    row("QAttention", Arity::between(5, 9), Arity::between(1, 2), QAttention::parse),
-    row("QGemm", Arity::between(6, 9), ONE, QGemm::parse),
+    row("QAttention", Arity::between(5, 9), Arity::between(1, 2), QAttention::parse).accumulating(),
+    row("QGemm", Arity::between(6, 9), ONE, QGemm::parse).accumulating(),
     row(
         "DynamicQuantizeLSTM",
         Arity::exactly(12),
         Arity::between(0, 3),
         DynamicQuantizeLstm::parse,
     ),
-    row("CDist", TWO, ONE, CDist::parse),
+    row("CDist", TWO, ONE, CDist::parse).accumulating(),
     row("BiasAdd", Arity::exactly(3), ONE, |_| Ok(Box::new(BiasAdd))),
     row("BiasSplitGelu", TWO, ONE, |_| Ok(Box::new(BiasSplitGelu))),
     row("GroupNorm", Arity::exactly(3), ONE, ContribGroupNorm::parse),
     row("ExpandDims", TWO, ONE, |_| Ok(Box::new(ExpandDims))),
-    row("Range", Arity::between(2, 3), ONE, |_| Ok(Box::new(OptionalStepRange))),
-    row("GridSample", TWO, ONE, aliases::grid_sample),
+    row("Range", Arity::between(2, 3), ONE, |_| Ok(Box::new(OptionalStepRange))).transcendental(),
+    row("GridSample", TWO, ONE, aliases::grid_sample).accumulating(),
     row("GatherND", TWO, ONE, aliases::gather_nd),
     row("Pad", Arity::between(2, 3), ONE, aliases::pad),
-    row("CausalConvWithState", Arity::between(2, 4), Arity::between(1, 2), aliases::causal_conv),
-    row("LinearAttention", Arity::between(3, 6), Arity::between(1, 2), aliases::linear_attention),
+    row("CausalConvWithState", Arity::between(2, 4), Arity::between(1, 2), aliases::causal_conv)
+        .accumulating(),
+    row("LinearAttention", Arity::between(3, 6), Arity::between(1, 2), aliases::linear_attention)
+        .accumulating(),
     row("NhwcMaxPool", ONE, ONE, MaxPool::parse_channels_last),
     row("QLinearConv", Arity::between(8, 9), ONE, QLinearConv::parse_layout),
     row("QLinearAdd", Arity::between(7, 8), ONE, |_| QLinear::binary(BinaryKind::Add)),

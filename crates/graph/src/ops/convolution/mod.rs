@@ -27,16 +27,21 @@ pub use window::{ConvGeometry, WindowPadding};
 
 use crate::GALATEA_DOMAIN;
 use crate::operator::{Arity, OpDef};
+use crate::traits::OpTraits;
 
 const ONE: Arity = Arity::exactly(1);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Conv", 1, Arity::between(2, 3), ONE, Conv::parse),
-    OpDef::onnx("ConvTranspose", 1, Arity::between(2, 3), ONE, ConvTranspose::parse),
-    OpDef::onnx("ConvInteger", 10, Arity::between(2, 4), ONE, ConvInteger::parse),
+    OpDef::onnx("Conv", 1, Arity::between(2, 3), ONE, Conv::parse)
+        .rows_apart_from_weights()
+        .accumulating(),
+    OpDef::onnx("ConvTranspose", 1, Arity::between(2, 3), ONE, ConvTranspose::parse)
+        .rows_apart_from_weights()
+        .accumulating(),
+    OpDef::onnx("ConvInteger", 10, Arity::between(2, 4), ONE, ConvInteger::parse).accumulating(),
     OpDef::onnx("QLinearConv", 10, Arity::between(8, 9), ONE, QLinearConv::parse),
-    OpDef::onnx("DeformConv", 19, Arity::between(3, 5), ONE, DeformConv::parse),
+    OpDef::onnx("DeformConv", 19, Arity::between(3, 5), ONE, DeformConv::parse).accumulating(),
     OpDef::onnx("Col2Im", 18, Arity::exactly(3), ONE, Col2Im::parse),
     OpDef {
         domain: GALATEA_DOMAIN,
@@ -45,6 +50,7 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(2, 3),
         outputs: ONE,
         parse: Conv::parse_channels_last,
+        traits: OpTraits::NONE,
     },
     OpDef {
         domain: GALATEA_DOMAIN,
@@ -53,7 +59,10 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(2, 4),
         outputs: ONE,
         parse: FusedConv::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart_from_weights()
+    .accumulating(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "QLinearConvAdd",
@@ -61,5 +70,7 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(14),
         outputs: ONE,
         parse: QLinearConvAdd::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart_from_weights(),
 ];

@@ -23,6 +23,7 @@ pub use rotary_pair::RotaryPair;
 
 use crate::GALATEA_DOMAIN;
 use crate::operator::{Arity, OpDef};
+use crate::traits::OpTraits;
 
 /// This family's operators.
 pub const OPS: &[OpDef] = &[
@@ -33,7 +34,10 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(2, 4),
         outputs: Arity::exactly(1),
         parse: FusedMatMul::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart()
+    .accumulating(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "Attention",
@@ -41,7 +45,10 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(3, 4),
         outputs: Arity::exactly(1),
         parse: FusedAttention::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart()
+    .accumulating(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "BlockMatMul",
@@ -49,6 +56,7 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::at_least(1),
         outputs: Arity::at_least(1),
         parse: BlockMatMul::parse,
+        traits: OpTraits::NONE,
     },
     OpDef {
         domain: GALATEA_DOMAIN,
@@ -57,7 +65,9 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(1),
         outputs: Arity::exactly(1),
         parse: BlockGather::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .moves_part(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "FusedElementwise",
@@ -65,7 +75,9 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::at_least(1),
         outputs: Arity::exactly(1),
         parse: FusedElementwise::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "LookUp",
@@ -73,7 +85,9 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(1),
         outputs: Arity::exactly(1),
         parse: LookUp::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "PagedAttention",
@@ -81,6 +95,7 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(8, 10),
         outputs: Arity::between(1, 5),
         parse: PagedAttention::parse,
+        traits: OpTraits::NONE,
     },
     OpDef {
         domain: GALATEA_DOMAIN,
@@ -89,7 +104,9 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(3),
         outputs: Arity::exactly(1),
         parse: FusedRotary::parse,
-    },
+        traits: OpTraits::NONE,
+    }
+    .rows_apart(),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "RotaryPair",
@@ -97,5 +114,6 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(5),
         outputs: Arity::exactly(2),
         parse: RotaryPair::parse,
+        traits: OpTraits::NONE,
     },
 ];

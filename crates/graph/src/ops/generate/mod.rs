@@ -15,5 +15,5 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("Constant", 1, Arity::exactly(0), ONE, Constant::parse),
     OpDef::onnx("ConstantOfShape", 9, ONE, ONE, ConstantOfShape::parse),
     OpDef::onnx("EyeLike", 9, ONE, ONE, EyeLike::parse),
-    OpDef::onnx("Range", 11, Arity::exactly(3), ONE, Range::parse),
+    OpDef::onnx("Range", 11, Arity::exactly(3), ONE, Range::parse).transcendental(),
 ];

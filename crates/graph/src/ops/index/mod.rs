@@ -26,15 +26,15 @@ const THREE: Arity = Arity::exactly(3);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Gather", 1, TWO, ONE, Gather::parse),
-    OpDef::onnx("GatherElements", 11, TWO, ONE, GatherElements::parse),
-    OpDef::onnx("GatherND", 11, TWO, ONE, GatherND::parse),
-    OpDef::onnx("Scatter", 9, THREE, ONE, ScatterElements::parse),
-    OpDef::onnx("ScatterElements", 11, THREE, ONE, ScatterElements::parse),
-    OpDef::onnx("ScatterND", 11, THREE, ONE, ScatterND::parse),
-    OpDef::onnx("OneHot", 9, THREE, ONE, OneHot::parse),
+    OpDef::onnx("Gather", 1, TWO, ONE, Gather::parse).on_lengths().moves_part(),
+    OpDef::onnx("GatherElements", 11, TWO, ONE, GatherElements::parse).moves_part(),
+    OpDef::onnx("GatherND", 11, TWO, ONE, GatherND::parse).moves_part(),
+    OpDef::onnx("Scatter", 9, THREE, ONE, ScatterElements::parse).moves_several(),
+    OpDef::onnx("ScatterElements", 11, THREE, ONE, ScatterElements::parse).moves_several(),
+    OpDef::onnx("ScatterND", 11, THREE, ONE, ScatterND::parse).moves_several(),
+    OpDef::onnx("OneHot", 9, THREE, ONE, OneHot::parse).converts(),
     OpDef::onnx("NonZero", 9, ONE, ONE, NonZero::parse),
-    OpDef::onnx("Compress", 9, TWO, ONE, Compress::parse),
+    OpDef::onnx("Compress", 9, TWO, ONE, Compress::parse).moves(),
     OpDef::onnx("Unique", 11, ONE, Arity::between(1, 4), Unique::parse),
 ];
 

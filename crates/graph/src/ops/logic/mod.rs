@@ -22,24 +22,34 @@ const TWO: Arity = Arity::exactly(2);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("And", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::And))),
-    OpDef::onnx("And", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::And)),
-    OpDef::onnx("Or", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::Or))),
-    OpDef::onnx("Or", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Or)),
-    OpDef::onnx("Xor", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::Xor))),
-    OpDef::onnx("Xor", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Xor)),
-    OpDef::onnx("Not", 1, ONE, ONE, |_| Ok(Box::new(Not))),
-    OpDef::onnx("Equal", 1, TWO, ONE, |c| AlongAxis::parse(c, Compare::boxed(CompareKind::Equal))),
-    OpDef::onnx("Equal", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Equal)),
+    OpDef::onnx("And", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::And)))
+        .elementwise(),
+    OpDef::onnx("And", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::And)).elementwise(),
+    OpDef::onnx("Or", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::Or)))
+        .elementwise(),
+    OpDef::onnx("Or", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Or)).elementwise(),
+    OpDef::onnx("Xor", 1, TWO, ONE, |c| AlongAxis::parse(c, Logical::boxed(LogicalKind::Xor)))
+        .elementwise(),
+    OpDef::onnx("Xor", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Xor)).elementwise(),
+    OpDef::onnx("Not", 1, ONE, ONE, |_| Ok(Box::new(Not))).elementwise_of_first(),
+    OpDef::onnx("Equal", 1, TWO, ONE, |c| AlongAxis::parse(c, Compare::boxed(CompareKind::Equal)))
+        .elementwise(),
+    OpDef::onnx("Equal", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Equal)).elementwise(),
     OpDef::onnx("Greater", 1, TWO, ONE, |c| {
         AlongAxis::parse(c, Compare::boxed(CompareKind::Greater))
-    }),
-    OpDef::onnx("Greater", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Greater)),
-    OpDef::onnx("GreaterOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::GreaterOrEqual)),
-    OpDef::onnx("Less", 1, TWO, ONE, |c| AlongAxis::parse(c, Compare::boxed(CompareKind::Less))),
-    OpDef::onnx("Less", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Less)),
-    OpDef::onnx("LessOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::LessOrEqual)),
-    OpDef::onnx("Where", 9, Arity::exactly(3), ONE, |_| Ok(Box::new(Where))),
-    OpDef::onnx("IsNaN", 9, ONE, ONE, |_| Ok(Box::new(IsNaN))),
-    OpDef::onnx("IsInf", 10, ONE, ONE, IsInf::parse),
+    })
+    .elementwise(),
+    OpDef::onnx("Greater", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Greater)).elementwise(),
+    OpDef::onnx("GreaterOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::GreaterOrEqual))
+        .elementwise(),
+    OpDef::onnx("Less", 1, TWO, ONE, |c| AlongAxis::parse(c, Compare::boxed(CompareKind::Less)))
+        .elementwise(),
+    OpDef::onnx("Less", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Less)).elementwise(),
+    OpDef::onnx("LessOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::LessOrEqual))
+        .elementwise(),
+    OpDef::onnx("Where", 9, Arity::exactly(3), ONE, |_| Ok(Box::new(Where)))
+        .elementwise()
+        .moves_several(),
+    OpDef::onnx("IsNaN", 9, ONE, ONE, |_| Ok(Box::new(IsNaN))).elementwise_of_first(),
+    OpDef::onnx("IsInf", 10, ONE, ONE, IsInf::parse).elementwise_of_first(),
 ];

@@ -16,12 +16,14 @@ pub const OPS: &[OpDef] = &[
         Arity::between(2, 3),
         ONE,
         NegativeLogLikelihoodLoss::parse,
-    ),
+    )
+    .accumulating(),
     OpDef::onnx(
         "SoftmaxCrossEntropyLoss",
         12,
         Arity::between(2, 3),
         Arity::between(1, 2),
         NegativeLogLikelihoodLoss::parse_softmax,
-    ),
+    )
+    .accumulating(),
 ];

@@ -55,6 +55,7 @@ pub use tree_ensemble_classifier::TreeEnsembleClassifier;
 pub use zip_map::ZipMap;
 
 use crate::operator::{Arity, OpDef};
+use crate::traits::OpTraits;
 
 const ONE: Arity = Arity::exactly(1);
 const TWO: Arity = Arity::exactly(2);
@@ -67,7 +68,7 @@ const fn ml(
     outputs: Arity,
     parse: super::AttributeParser,
 ) -> OpDef {
-    OpDef { domain: crate::ML_DOMAIN, name, since, inputs, outputs, parse }
+    OpDef { domain: crate::ML_DOMAIN, name, since, inputs, outputs, parse, traits: OpTraits::NONE }
 }
 
 /// The family's rows.
@@ -81,15 +82,15 @@ pub const OPS: &[OpDef] = &[
     ml("Imputer", 1, ONE, ONE, Imputer::parse),
     ml("LabelEncoder", 1, ONE, ONE, LabelEncoder::parse_classes),
     ml("LabelEncoder", 2, ONE, ONE, LabelEncoder::parse),
-    ml("LinearClassifier", 1, ONE, TWO, LinearClassifier::parse),
-    ml("LinearRegressor", 1, ONE, ONE, LinearRegressor::parse),
-    ml("Normalizer", 1, ONE, ONE, Normalizer::parse),
+    ml("LinearClassifier", 1, ONE, TWO, LinearClassifier::parse).accumulating(),
+    ml("LinearRegressor", 1, ONE, ONE, LinearRegressor::parse).accumulating(),
+    ml("Normalizer", 1, ONE, ONE, Normalizer::parse).accumulating(),
     ml("OneHotEncoder", 1, ONE, ONE, OneHotEncoder::parse),
-    ml("SVMClassifier", 1, ONE, TWO, SvmClassifier::parse),
-    ml("SVMRegressor", 1, ONE, ONE, SvmRegressor::parse),
-    ml("Scaler", 1, ONE, ONE, Scaler::parse),
+    ml("SVMClassifier", 1, ONE, TWO, SvmClassifier::parse).accumulating(),
+    ml("SVMRegressor", 1, ONE, ONE, SvmRegressor::parse).accumulating(),
+    ml("Scaler", 1, ONE, ONE, Scaler::parse).accumulating(),
     ml("TreeEnsemble", 5, ONE, ONE, tree_ensemble::parse),
-    ml("TreeEnsembleClassifier", 1, ONE, TWO, TreeEnsembleClassifier::parse),
-    ml("TreeEnsembleRegressor", 1, ONE, ONE, tree_ensemble_regressor::parse),
+    ml("TreeEnsembleClassifier", 1, ONE, TWO, TreeEnsembleClassifier::parse).accumulating(),
+    ml("TreeEnsembleRegressor", 1, ONE, ONE, tree_ensemble_regressor::parse).accumulating(),
     ml("ZipMap", 1, ONE, ONE, ZipMap::parse),
 ];

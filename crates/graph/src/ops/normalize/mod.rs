@@ -44,23 +44,31 @@ pub const OPS: &[OpDef] = &[
         Arity::between(2, 3),
         Arity::between(1, 3),
         LayerNormalization::parse,
-    ),
-    OpDef::onnx("RMSNormalization", 23, Arity::exactly(2), ONE, RmsNormalization::parse),
+    )
+    .accumulating(),
+    OpDef::onnx("RMSNormalization", 23, Arity::exactly(2), ONE, RmsNormalization::parse)
+        .accumulating(),
     OpDef::onnx(
         "BatchNormalization",
         1,
         Arity::exactly(5),
         Arity::between(1, 5),
         BatchNormalization::parse,
-    ),
-    OpDef::onnx("InstanceNormalization", 1, Arity::exactly(3), ONE, InstanceNormalization::parse),
+    )
+    .accumulating(),
+    OpDef::onnx("InstanceNormalization", 1, Arity::exactly(3), ONE, InstanceNormalization::parse)
+        .rows_apart_from_weights()
+        .accumulating(),
     OpDef::onnx("GroupNormalization", 18, Arity::exactly(3), ONE, |context| {
         GroupNormalization::parse_per_group(context)
-    }),
+    })
+    .accumulating(),
     OpDef::onnx("GroupNormalization", 21, Arity::exactly(3), ONE, |context| {
         GroupNormalization::parse_per_channel(context)
-    }),
-    OpDef::onnx("LpNormalization", 1, ONE, ONE, LpNormalization::parse),
-    OpDef::onnx("LRN", 1, ONE, ONE, Lrn::parse),
-    OpDef::onnx("MeanVarianceNormalization", 9, ONE, ONE, MeanVarianceNormalization::parse),
+    })
+    .accumulating(),
+    OpDef::onnx("LpNormalization", 1, ONE, ONE, LpNormalization::parse).accumulating(),
+    OpDef::onnx("LRN", 1, ONE, ONE, Lrn::parse).rows_apart_from_weights().accumulating(),
+    OpDef::onnx("MeanVarianceNormalization", 9, ONE, ONE, MeanVarianceNormalization::parse)
+        .accumulating(),
 ];

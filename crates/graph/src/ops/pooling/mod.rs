@@ -16,6 +16,7 @@ use crate::GALATEA_DOMAIN;
 use crate::error::OpError;
 use crate::operator::{Arity, OpDef, ParseContext};
 use crate::ops::AttributeParser;
+use crate::traits::OpTraits;
 
 const ONE: Arity = Arity::exactly(1);
 
@@ -28,18 +29,28 @@ fn order(context: &mut ParseContext<'_>) -> Result<f64, OpError> {
 }
 
 const fn channels_last(name: &'static str, parse: AttributeParser) -> OpDef {
-    OpDef { domain: GALATEA_DOMAIN, name, since: 1, inputs: ONE, outputs: ONE, parse }
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name,
+        since: 1,
+        inputs: ONE,
+        outputs: ONE,
+        parse,
+        traits: OpTraits::NONE,
+    }
 }
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("MaxPool", 1, ONE, Arity::between(1, 2), MaxPool::parse),
+    OpDef::onnx("MaxPool", 1, ONE, Arity::between(1, 2), MaxPool::parse).rows_apart(),
     OpDef::onnx("MaxUnpool", 9, Arity::between(2, 3), ONE, MaxUnpool::parse),
-    OpDef::onnx("AveragePool", 1, ONE, ONE, AveragePool::parse),
-    OpDef::onnx("LpPool", 1, ONE, ONE, LpPool::parse),
-    OpDef::onnx("GlobalMaxPool", 1, ONE, ONE, GlobalMaxPool::parse),
-    OpDef::onnx("GlobalAveragePool", 1, ONE, ONE, GlobalAveragePool::parse),
-    OpDef::onnx("GlobalLpPool", 1, ONE, ONE, GlobalLpPool::parse),
+    OpDef::onnx("AveragePool", 1, ONE, ONE, AveragePool::parse).rows_apart().accumulating(),
+    OpDef::onnx("LpPool", 1, ONE, ONE, LpPool::parse).rows_apart().accumulating(),
+    OpDef::onnx("GlobalMaxPool", 1, ONE, ONE, GlobalMaxPool::parse).rows_apart(),
+    OpDef::onnx("GlobalAveragePool", 1, ONE, ONE, GlobalAveragePool::parse)
+        .rows_apart()
+        .accumulating(),
+    OpDef::onnx("GlobalLpPool", 1, ONE, ONE, GlobalLpPool::parse).rows_apart().accumulating(),
     channels_last("MaxPoolNhwc", MaxPool::parse_channels_last),
     channels_last("AveragePoolNhwc", AveragePool::parse_channels_last),
     channels_last("GlobalAveragePoolNhwc", GlobalAveragePool::parse_channels_last),

@@ -12,7 +12,9 @@ const ONE: Arity = Arity::exactly(1);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("QuantizeLinear", 10, Arity::between(2, 3), ONE, QuantizeLinear::parse),
-    OpDef::onnx("DequantizeLinear", 10, Arity::between(2, 3), ONE, DequantizeLinear::parse),
+    OpDef::onnx("QuantizeLinear", 10, Arity::between(2, 3), ONE, QuantizeLinear::parse)
+        .rows_apart_from_weights(),
+    OpDef::onnx("DequantizeLinear", 10, Arity::between(2, 3), ONE, DequantizeLinear::parse)
+        .rows_apart_from_weights(),
     OpDef::onnx("DynamicQuantizeLinear", 11, ONE, Arity::exactly(3), DynamicQuantizeLinear::parse),
 ];

@@ -14,7 +14,7 @@ use crate::operator::{Arity, OpDef};
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("LSTM", 1, Arity::between(3, 8), Arity::between(0, 3), Lstm::parse),
-    OpDef::onnx("GRU", 1, Arity::between(3, 6), Arity::between(0, 2), Gru::parse),
-    OpDef::onnx("RNN", 1, Arity::between(3, 6), Arity::between(0, 2), Rnn::parse),
+    OpDef::onnx("LSTM", 1, Arity::between(3, 8), Arity::between(0, 3), Lstm::parse).accumulating(),
+    OpDef::onnx("GRU", 1, Arity::between(3, 6), Arity::between(0, 2), Gru::parse).accumulating(),
+    OpDef::onnx("RNN", 1, Arity::between(3, 6), Arity::between(0, 2), Rnn::parse).accumulating(),
 ];

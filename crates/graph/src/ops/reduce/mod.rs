@@ -47,26 +47,34 @@ fn arg(kind: ArgReduceKind, context: &mut ParseContext<'_>) -> ParsedReduction {
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    by_attribute("ReduceSum", |c| attribute(ReduceKind::Sum, c)),
-    by_input("ReduceSum", 13, |c| input(ReduceKind::Sum, c)),
-    by_attribute("ReduceMean", |c| attribute(ReduceKind::Mean, c)),
-    by_input("ReduceMean", 18, |c| input(ReduceKind::Mean, c)),
-    by_attribute("ReduceMax", |c| attribute(ReduceKind::Max, c)),
-    by_input("ReduceMax", 18, |c| input(ReduceKind::Max, c)),
-    by_attribute("ReduceMin", |c| attribute(ReduceKind::Min, c)),
-    by_input("ReduceMin", 18, |c| input(ReduceKind::Min, c)),
-    by_attribute("ReduceProd", |c| attribute(ReduceKind::Prod, c)),
-    by_input("ReduceProd", 18, |c| input(ReduceKind::Prod, c)),
-    by_attribute("ReduceL1", |c| attribute(ReduceKind::L1, c)),
-    by_input("ReduceL1", 18, |c| input(ReduceKind::L1, c)),
-    by_attribute("ReduceL2", |c| attribute(ReduceKind::L2, c)),
-    by_input("ReduceL2", 18, |c| input(ReduceKind::L2, c)),
-    by_attribute("ReduceLogSum", |c| attribute(ReduceKind::LogSum, c)),
-    by_input("ReduceLogSum", 18, |c| input(ReduceKind::LogSum, c)),
-    by_attribute("ReduceLogSumExp", |c| attribute(ReduceKind::LogSumExp, c)),
-    by_input("ReduceLogSumExp", 18, |c| input(ReduceKind::LogSumExp, c)),
-    by_attribute("ReduceSumSquare", |c| attribute(ReduceKind::SumSquare, c)),
-    by_input("ReduceSumSquare", 18, |c| input(ReduceKind::SumSquare, c)),
+    by_attribute("ReduceSum", |c| attribute(ReduceKind::Sum, c)).rows_apart().accumulating(),
+    by_input("ReduceSum", 13, |c| input(ReduceKind::Sum, c)).rows_apart().accumulating(),
+    by_attribute("ReduceMean", |c| attribute(ReduceKind::Mean, c)).rows_apart().accumulating(),
+    by_input("ReduceMean", 18, |c| input(ReduceKind::Mean, c)).rows_apart().accumulating(),
+    by_attribute("ReduceMax", |c| attribute(ReduceKind::Max, c)).rows_apart(),
+    by_input("ReduceMax", 18, |c| input(ReduceKind::Max, c)).rows_apart(),
+    by_attribute("ReduceMin", |c| attribute(ReduceKind::Min, c)).rows_apart(),
+    by_input("ReduceMin", 18, |c| input(ReduceKind::Min, c)).rows_apart(),
+    by_attribute("ReduceProd", |c| attribute(ReduceKind::Prod, c)).rows_apart().accumulating(),
+    by_input("ReduceProd", 18, |c| input(ReduceKind::Prod, c)).rows_apart().accumulating(),
+    by_attribute("ReduceL1", |c| attribute(ReduceKind::L1, c)).rows_apart().accumulating(),
+    by_input("ReduceL1", 18, |c| input(ReduceKind::L1, c)).rows_apart().accumulating(),
+    by_attribute("ReduceL2", |c| attribute(ReduceKind::L2, c)).rows_apart().accumulating(),
+    by_input("ReduceL2", 18, |c| input(ReduceKind::L2, c)).rows_apart().accumulating(),
+    by_attribute("ReduceLogSum", |c| attribute(ReduceKind::LogSum, c)).rows_apart().accumulating(),
+    by_input("ReduceLogSum", 18, |c| input(ReduceKind::LogSum, c)).rows_apart().accumulating(),
+    by_attribute("ReduceLogSumExp", |c| attribute(ReduceKind::LogSumExp, c))
+        .rows_apart()
+        .accumulating(),
+    by_input("ReduceLogSumExp", 18, |c| input(ReduceKind::LogSumExp, c))
+        .rows_apart()
+        .accumulating(),
+    by_attribute("ReduceSumSquare", |c| attribute(ReduceKind::SumSquare, c))
+        .rows_apart()
+        .accumulating(),
+    by_input("ReduceSumSquare", 18, |c| input(ReduceKind::SumSquare, c))
+        .rows_apart()
+        .accumulating(),
     OpDef::onnx("ArgMax", 1, ONE, ONE, |c| arg(ArgReduceKind::Max, c)),
     OpDef::onnx("ArgMin", 1, ONE, ONE, |c| arg(ArgReduceKind::Min, c)),
     OpDef::onnx("TopK", 1, ONE, Arity::exactly(2), TopK::parse_attribute),

@@ -13,9 +13,9 @@ const ONE: Arity = Arity::exactly(1);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Upsample", 1, ONE, ONE, Resize::parse_upsample_1),
-    OpDef::onnx("Upsample", 7, ONE, ONE, Resize::parse_upsample_attribute),
-    OpDef::onnx("Upsample", 9, Arity::exactly(2), ONE, Resize::parse_upsample),
-    OpDef::onnx("Resize", 10, Arity::exactly(2), ONE, Resize::parse_10),
-    OpDef::onnx("Resize", 11, Arity::between(1, 4), ONE, Resize::parse),
+    OpDef::onnx("Upsample", 1, ONE, ONE, Resize::parse_upsample_1).accumulating(),
+    OpDef::onnx("Upsample", 7, ONE, ONE, Resize::parse_upsample_attribute).accumulating(),
+    OpDef::onnx("Upsample", 9, Arity::exactly(2), ONE, Resize::parse_upsample).accumulating(),
+    OpDef::onnx("Resize", 10, Arity::exactly(2), ONE, Resize::parse_10).accumulating(),
+    OpDef::onnx("Resize", 11, Arity::between(1, 4), ONE, Resize::parse).accumulating(),
 ];

@@ -43,37 +43,59 @@ const TWO: Arity = Arity::exactly(2);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Reshape", 1, ONE, ONE, Reshape::parse_attribute),
-    OpDef::onnx("Reshape", 5, TWO, ONE, Reshape::parse),
-    OpDef::onnx("Transpose", 1, ONE, ONE, Transpose::parse),
-    OpDef::onnx("Squeeze", 1, ONE, ONE, Squeeze::parse_attribute),
-    OpDef::onnx("Squeeze", 13, Arity::between(1, 2), ONE, Squeeze::parse),
-    OpDef::onnx("Unsqueeze", 1, ONE, ONE, Unsqueeze::parse_attribute),
-    OpDef::onnx("Unsqueeze", 13, TWO, ONE, Unsqueeze::parse),
-    OpDef::onnx("Flatten", 1, ONE, ONE, Flatten::parse),
-    OpDef::onnx("Concat", 1, Arity::at_least(1), ONE, Concat::parse_1),
-    OpDef::onnx("Concat", 4, Arity::at_least(1), ONE, Concat::parse),
-    OpDef::onnx("Split", 1, Arity::between(1, 2), Arity::at_least(1), Split::parse_attribute),
-    OpDef::onnx("Split", 2, ONE, Arity::at_least(1), Split::parse_attribute),
-    OpDef::onnx("Split", 13, Arity::between(1, 2), Arity::at_least(1), Split::parse),
-    OpDef::onnx("Slice", 1, ONE, ONE, Slice::parse_attribute),
-    OpDef::onnx("Slice", 10, Arity::between(3, 5), ONE, Slice::parse),
-    OpDef::onnx("Expand", 8, TWO, ONE, Expand::parse),
-    OpDef::onnx("Tile", 1, Arity::exactly(3), ONE, |_| Ok(Box::new(TileAlong))),
-    OpDef::onnx("Tile", 6, TWO, ONE, Tile::parse),
-    OpDef::onnx("Pad", 1, ONE, ONE, Pad::parse_1),
-    OpDef::onnx("Pad", 2, ONE, ONE, Pad::parse_attribute),
-    OpDef::onnx("Pad", 11, Arity::between(2, 3), ONE, Pad::parse),
-    OpDef::onnx("Pad", 18, Arity::between(2, 4), ONE, Pad::parse),
+    OpDef::onnx("Reshape", 1, ONE, ONE, Reshape::parse_attribute).rows_apart().moves(),
+    OpDef::onnx("Reshape", 5, TWO, ONE, Reshape::parse).rows_apart().moves(),
+    OpDef::onnx("Transpose", 1, ONE, ONE, Transpose::parse).rows_apart().moves(),
+    OpDef::onnx("Squeeze", 1, ONE, ONE, Squeeze::parse_attribute).rows_apart().on_lengths().moves(),
+    OpDef::onnx("Squeeze", 13, Arity::between(1, 2), ONE, Squeeze::parse)
+        .rows_apart()
+        .on_lengths()
+        .moves(),
+    OpDef::onnx("Unsqueeze", 1, ONE, ONE, Unsqueeze::parse_attribute)
+        .rows_apart()
+        .on_lengths()
+        .moves(),
+    OpDef::onnx("Unsqueeze", 13, TWO, ONE, Unsqueeze::parse).rows_apart().on_lengths().moves(),
+    OpDef::onnx("Flatten", 1, ONE, ONE, Flatten::parse).rows_apart().moves(),
+    OpDef::onnx("Concat", 1, Arity::at_least(1), ONE, Concat::parse_1)
+        .rows_apart()
+        .on_lengths()
+        .moves_several(),
+    OpDef::onnx("Concat", 4, Arity::at_least(1), ONE, Concat::parse)
+        .rows_apart()
+        .on_lengths()
+        .moves_several(),
+    OpDef::onnx("Split", 1, Arity::between(1, 2), Arity::at_least(1), Split::parse_attribute)
+        .rows_apart()
+        .moves(),
+    OpDef::onnx("Split", 2, ONE, Arity::at_least(1), Split::parse_attribute).rows_apart().moves(),
+    OpDef::onnx("Split", 13, Arity::between(1, 2), Arity::at_least(1), Split::parse)
+        .rows_apart()
+        .moves(),
+    OpDef::onnx("Slice", 1, ONE, ONE, Slice::parse_attribute).on_lengths().moves_part(),
+    OpDef::onnx("Slice", 10, Arity::between(3, 5), ONE, Slice::parse).on_lengths().moves_part(),
+    OpDef::onnx("Expand", 8, TWO, ONE, Expand::parse).rows_apart().moves(),
+    OpDef::onnx("Tile", 1, Arity::exactly(3), ONE, |_| Ok(Box::new(TileAlong)))
+        .rows_apart()
+        .moves(),
+    OpDef::onnx("Tile", 6, TWO, ONE, Tile::parse).rows_apart().moves(),
+    OpDef::onnx("Pad", 1, ONE, ONE, Pad::parse_1).moves_several(),
+    OpDef::onnx("Pad", 2, ONE, ONE, Pad::parse_attribute).moves_several(),
+    OpDef::onnx("Pad", 11, Arity::between(2, 3), ONE, Pad::parse).moves_several(),
+    OpDef::onnx("Pad", 18, Arity::between(2, 4), ONE, Pad::parse).moves_several(),
     OpDef::onnx("Shape", 1, ONE, ONE, Shape::parse),
     OpDef::onnx("Size", 1, ONE, ONE, Size::parse),
-    OpDef::onnx("Identity", 1, ONE, ONE, Identity::parse),
-    OpDef::onnx("Dropout", 1, ONE, Arity::between(1, 2), Dropout::parse_1),
-    OpDef::onnx("Dropout", 7, ONE, Arity::between(1, 2), Dropout::parse),
-    OpDef::onnx("Dropout", 12, Arity::between(1, 3), Arity::between(1, 2), Dropout::parse_12),
-    OpDef::onnx("DepthToSpace", 1, ONE, ONE, DepthToSpace::parse),
-    OpDef::onnx("SpaceToDepth", 1, ONE, ONE, SpaceToDepth::parse),
-    OpDef::onnx("ReverseSequence", 10, TWO, ONE, ReverseSequence::parse),
-    OpDef::onnx("Trilu", 14, Arity::between(1, 2), ONE, Trilu::parse),
+    OpDef::onnx("Identity", 1, ONE, ONE, Identity::parse)
+        .elementwise_of_first()
+        .on_lengths()
+        .moves(),
+    OpDef::onnx("Dropout", 1, ONE, Arity::between(1, 2), Dropout::parse_1).converts(),
+    OpDef::onnx("Dropout", 7, ONE, Arity::between(1, 2), Dropout::parse).converts(),
+    OpDef::onnx("Dropout", 12, Arity::between(1, 3), Arity::between(1, 2), Dropout::parse_12)
+        .converts(),
+    OpDef::onnx("DepthToSpace", 1, ONE, ONE, DepthToSpace::parse).rows_apart().moves(),
+    OpDef::onnx("SpaceToDepth", 1, ONE, ONE, SpaceToDepth::parse).rows_apart().moves(),
+    OpDef::onnx("ReverseSequence", 10, TWO, ONE, ReverseSequence::parse).moves(),
+    OpDef::onnx("Trilu", 14, Arity::between(1, 2), ONE, Trilu::parse).moves_several(),
     OpDef::onnx("CenterCropPad", 18, TWO, ONE, CenterCropPad::parse),
 ];

@@ -9,6 +9,7 @@ pub use optimiser::{Optimiser, UpdateRule};
 
 use crate::operator::{Arity, OpDef};
 use crate::ops::AttributeParser;
+use crate::traits::OpTraits;
 
 const fn step(name: &'static str, parse: AttributeParser) -> OpDef {
     OpDef {
@@ -18,12 +19,13 @@ const fn step(name: &'static str, parse: AttributeParser) -> OpDef {
         inputs: Arity::at_least(3),
         outputs: Arity::at_least(1),
         parse,
+        traits: OpTraits::NONE,
     }
 }
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    step("Adagrad", Optimiser::adagrad),
-    step("Adam", Optimiser::adam),
-    step("Momentum", Optimiser::momentum),
+    step("Adagrad", Optimiser::adagrad).accumulating(),
+    step("Adam", Optimiser::adam).accumulating(),
+    step("Momentum", Optimiser::momentum).accumulating(),
 ];

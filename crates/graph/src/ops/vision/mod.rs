@@ -19,10 +19,10 @@ const TWO: Arity = Arity::exactly(2);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("GridSample", 16, TWO, ONE, GridSample::parse),
-    OpDef::onnx("AffineGrid", 20, TWO, ONE, AffineGrid::parse),
+    OpDef::onnx("GridSample", 16, TWO, ONE, GridSample::parse).accumulating(),
+    OpDef::onnx("AffineGrid", 20, TWO, ONE, AffineGrid::parse).accumulating(),
     OpDef::onnx("ImageDecoder", 20, ONE, ONE, ImageDecoder::parse),
-    OpDef::onnx("RoiAlign", 10, Arity::exactly(3), ONE, RoiAlign::parse),
+    OpDef::onnx("RoiAlign", 10, Arity::exactly(3), ONE, RoiAlign::parse).accumulating(),
     OpDef::onnx("MaxRoiPool", 1, TWO, ONE, MaxRoiPool::parse),
     OpDef::onnx("NonMaxSuppression", 10, Arity::between(2, 5), ONE, NonMaxSuppression::parse),
 ];
