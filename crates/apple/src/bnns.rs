@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-use crate::accelerate::{BlasSizes, OperandOrientation, SgemmError};
+use crate::blas_operand::{BlasSizes, OperandOrientation, SgemmError};
 use crate::{Unavailable, cblas};
 
 #[cfg(any(test, feature = "library"))]
@@ -136,12 +136,7 @@ const _: () = assert!(
 
 impl BnnsDescriptor {
     /// Creates the descriptor of a stored matrix.
-    fn of(
-        (data, data_type): (*const c_void, u32),
-        rows: usize,
-        columns: usize,
-        stride: usize,
-    ) -> Self {
+    fn of(data: *const c_void, data_type: u32, rows: usize, columns: usize, stride: usize) -> Self {
         let pair = |x, y| [x, y, 0, 0, 0, 0, 0, 0];
         Self {
             flags: 0,
@@ -215,7 +210,8 @@ impl BnnsLibrary {
         self,
         sizes: BlasSizes,
         alpha: f32,
-        (a, b): (BnnsFactor<'_>, BnnsFactor<'_>),
+        a: BnnsFactor<'_>,
+        b: BnnsFactor<'_>,
         c: &mut [f32],
         c_stride: usize,
     ) -> Result<(), MatMulError> {
@@ -230,7 +226,7 @@ impl BnnsLibrary {
             c.chunks_mut(c_stride).take(m).for_each(|row| row[..n].fill(0.0));
             return Ok(());
         }
-        let of_c = BnnsDescriptor::of((c.as_mut_ptr().cast(), FLOAT_32), m, n, c_stride);
+        let of_c = BnnsDescriptor::of(c.as_mut_ptr().cast(), FLOAT_32, m, n, c_stride);
         let [trans_a, trans_b] = [a, b].map(|x| x.orientation == OperandOrientation::Transposed);
         // SAFETY: the descriptors are whole and outlive the call, which looks at sizes and types;
         // without parameters BNNS takes its defaults.
@@ -267,7 +263,8 @@ impl BnnsFactor<'_> {
             OperandOrientation::Transposed => (columns, rows),
         };
         cblas::leading(matrix, self.data.len(), self.stride, rows, columns)?;
-        Ok(BnnsDescriptor::of(self.data.parts(), rows, columns, self.stride))
+        let (data, data_type) = self.data.parts();
+        Ok(BnnsDescriptor::of(data, data_type, rows, columns, self.stride))
     }
 }
 
@@ -392,7 +389,7 @@ mod tests {
         let left = BnnsFactor { data: a.elements(), stride: a_stride, orientation: of_a };
         let right = BnnsFactor { data: b.elements(), stride: b_stride, orientation: of_b };
         BnnsLibrary::plain()
-            .multiply(BlasSizes { m, n, k }, 2.0, (left, right), &mut c, stride)
+            .multiply(BlasSizes { m, n, k }, 2.0, left, right, &mut c, stride)
             .unwrap();
         let at =
             |x: &Stored, orientation, stride: usize, row: usize, column: usize| match orientation {
@@ -425,14 +422,15 @@ mod tests {
         let sizes = BlasSizes { m: 2, n: 4, k: 3 };
         let data = [1.0; 12];
         let mut c = [7.0; 8];
-        let mut call = |a, b| BnnsLibrary::plain().multiply(sizes, 1.0, (a, b), &mut c, 4);
+        let mut call = |a, b| BnnsLibrary::plain().multiply(sizes, 1.0, a, b, &mut c, 4);
         let short = call(ones(&data[..5], 3), ones(&data, 4)).unwrap_err();
         assert_eq!(short, SgemmError::Short { matrix: 'A', found: 5, needed: 6 }.into());
         let stride = call(ones(&data, 3), ones(&data, 3)).unwrap_err();
         assert_eq!(stride, SgemmError::Stride { matrix: 'B', stride: 3, columns: 4 }.into());
-        let factors = (ones(&data, 3), ones(&data, 4));
+        let left = ones(&data, 3);
+        let right = ones(&data, 4);
         let result =
-            BnnsLibrary::plain().multiply(sizes, 1.0, factors, &mut c[..7], 4).unwrap_err();
+            BnnsLibrary::plain().multiply(sizes, 1.0, left, right, &mut c[..7], 4).unwrap_err();
         assert_eq!(result, SgemmError::Short { matrix: 'C', found: 7, needed: 8 }.into());
         assert_eq!(c, [7.0; 8]);
     }
@@ -442,17 +440,20 @@ mod tests {
         let sizes = BlasSizes { m: 2, n: 2, k: 2 };
         let data = [1.0; 4];
         let mut c = [7.0; 4];
-        let factors = (ones(&data, 2), ones(&data, 2));
-        let error = BnnsLibrary::refusing().multiply(sizes, 1.0, factors, &mut c, 2).unwrap_err();
+        let left = ones(&data, 2);
+        let right = ones(&data, 2);
+        let error =
+            BnnsLibrary::refusing().multiply(sizes, 1.0, left, right, &mut c, 2).unwrap_err();
         assert_eq!((error, c), (MatMulError::Refused, [7.0; 4]));
     }
 
     #[test]
     fn no_terms_leave_zeros() {
         let mut c = [3.0; 8];
-        let factors = (ones(&[], 0), ones(&[], 4));
+        let left = ones(&[], 0);
+        let right = ones(&[], 4);
         BnnsLibrary::plain()
-            .multiply(BlasSizes { m: 2, n: 4, k: 0 }, 1.0, factors, &mut c, 4)
+            .multiply(BlasSizes { m: 2, n: 4, k: 0 }, 1.0, left, right, &mut c, 4)
             .unwrap();
         assert_eq!(c, [0.0; 8]);
     }
@@ -478,7 +479,7 @@ mod tests {
                 orientation: OperandOrientation::Plain,
             };
             let sizes = BlasSizes { m: 2, n: 2, k: 2 };
-            match bnns.multiply(sizes, 2.0, (ones(&identity, 2), b), &mut c, 2) {
+            match bnns.multiply(sizes, 2.0, ones(&identity, 2), b, &mut c, 2) {
                 Ok(()) => assert_eq!(c, [2.0, 4.0, 6.0, 8.0], "{data_type:x}"),
                 Err(error) => assert_eq!(error, MatMulError::Refused),
             }

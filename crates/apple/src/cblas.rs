@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use crate::accelerate::{BlasOperand, BlasSizes, OperandOrientation, SgemmError};
+use crate::blas_operand::{BlasOperand, BlasSizes, GemmScaling, OperandOrientation, SgemmError};
 
 /// `cblas_sgemm` with 64-bit integers.
 pub(crate) type CblasSgemm = unsafe extern "C" fn(
@@ -55,8 +55,9 @@ unsafe extern "C" {
 pub(crate) fn checked(
     function: CblasSgemm,
     sizes: BlasSizes,
-    (alpha, beta): (f32, f32),
-    (a, b): (BlasOperand<'_>, BlasOperand<'_>),
+    GemmScaling { alpha, beta }: GemmScaling,
+    a: BlasOperand<'_>,
+    b: BlasOperand<'_>,
     c: &mut [f32],
     c_stride: usize,
 ) -> Result<(), SgemmError> {
@@ -206,7 +207,16 @@ mod tests {
     #[test]
     fn a_rectangular_product_has_its_arguments_in_order() {
         let mut c = [f32::NAN; 8];
-        checked(plain_sgemm, SIZES, (1.0, 0.0), (plain(&A, 3), plain(&B, 4)), &mut c, 4).unwrap();
+        checked(
+            plain_sgemm,
+            SIZES,
+            GemmScaling { alpha: 1.0, beta: 0.0 },
+            plain(&A, 3),
+            plain(&B, 4),
+            &mut c,
+            4,
+        )
+        .unwrap();
         assert_eq!(c, AB);
     }
 
@@ -215,8 +225,16 @@ mod tests {
         let at = [1.0, 4.0, 2.0, 5.0, 3.0, 6.0];
         let bt = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 2.0, 1.0, 0.0, 1.0, 3.0, 2.0];
         let mut c = [0.0; 8];
-        let factors = (transposed(&at, 2), transposed(&bt, 3));
-        checked(plain_sgemm, SIZES, (1.0, 0.0), factors, &mut c, 4).unwrap();
+        checked(
+            plain_sgemm,
+            SIZES,
+            GemmScaling { alpha: 1.0, beta: 0.0 },
+            transposed(&at, 2),
+            transposed(&bt, 3),
+            &mut c,
+            4,
+        )
+        .unwrap();
         assert_eq!(c, AB);
     }
 
@@ -224,8 +242,16 @@ mod tests {
     fn strides_alpha_and_beta_reach_the_call() {
         let wide = [1.0, 2.0, 3.0, -9.0, 4.0, 5.0, 6.0];
         let mut c = [1.0; 11];
-        checked(plain_sgemm, SIZES, (2.0, 10.0), (plain(&wide, 4), plain(&B, 4)), &mut c, 6)
-            .unwrap();
+        checked(
+            plain_sgemm,
+            SIZES,
+            GemmScaling { alpha: 2.0, beta: 10.0 },
+            plain(&wide, 4),
+            plain(&B, 4),
+            &mut c,
+            6,
+        )
+        .unwrap();
         assert_eq!(c[..4], AB[..4].iter().map(|v| 2.0 * v + 10.0).collect::<Vec<_>>()[..]);
         assert_eq!(c[4..6], [1.0, 1.0], "elements between the rows stay");
         assert_eq!(c[6..10], AB[4..].iter().map(|v| 2.0 * v + 10.0).collect::<Vec<_>>()[..]);
@@ -235,21 +261,39 @@ mod tests {
     fn no_terms_leave_beta_times_c() {
         let mut c = [3.0; 8];
         let sizes = BlasSizes { k: 0, ..SIZES };
-        checked(plain_sgemm, sizes, (1.0, 2.0), (plain(&[], 0), plain(&[], 4)), &mut c, 4).unwrap();
+        checked(
+            plain_sgemm,
+            sizes,
+            GemmScaling { alpha: 1.0, beta: 2.0 },
+            plain(&[], 0),
+            plain(&[], 4),
+            &mut c,
+            4,
+        )
+        .unwrap();
         assert_eq!(c, [6.0; 8]);
     }
 
     #[test]
     fn short_slices_and_strides_are_refused_before_the_call() {
         let mut c = [0.0; 8];
-        let mut call = |a, b| checked(plain_sgemm, SIZES, (1.0, 0.0), (a, b), &mut c, 4);
+        let mut call = |a, b| {
+            checked(plain_sgemm, SIZES, GemmScaling { alpha: 1.0, beta: 0.0 }, a, b, &mut c, 4)
+        };
         let short = call(plain(&A[..5], 3), plain(&B, 4)).unwrap_err();
         assert_eq!(short, SgemmError::Short { matrix: 'A', found: 5, needed: 6 });
         let stride = call(plain(&A, 3), plain(&B, 3)).unwrap_err();
         assert_eq!(stride, SgemmError::Stride { matrix: 'B', stride: 3, columns: 4 });
         let mut small = [0.0; 7];
-        let c =
-            checked(plain_sgemm, SIZES, (1.0, 0.0), (plain(&A, 3), plain(&B, 4)), &mut small, 4);
+        let c = checked(
+            plain_sgemm,
+            SIZES,
+            GemmScaling { alpha: 1.0, beta: 0.0 },
+            plain(&A, 3),
+            plain(&B, 4),
+            &mut small,
+            4,
+        );
         assert_eq!(c.unwrap_err(), SgemmError::Short { matrix: 'C', found: 7, needed: 8 });
     }
 
@@ -257,8 +301,15 @@ mod tests {
     fn sizes_that_overflow_are_refused() {
         let mut c = [0.0; 8];
         let sizes = BlasSizes { m: usize::MAX, n: 4, k: 3 };
-        let result =
-            checked(plain_sgemm, sizes, (1.0, 0.0), (plain(&A, 3), plain(&B, 4)), &mut c, 4);
+        let result = checked(
+            plain_sgemm,
+            sizes,
+            GemmScaling { alpha: 1.0, beta: 0.0 },
+            plain(&A, 3),
+            plain(&B, 4),
+            &mut c,
+            4,
+        );
         assert_eq!(result.unwrap_err(), SgemmError::TooLarge { matrix: 'A' });
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod accelerate;
 pub mod battery;
+mod blas_operand;
 pub mod bnns;
 mod cblas;
 mod chip;

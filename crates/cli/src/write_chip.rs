@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-use galatea_apple::accelerate::{BlasLibrary, BlasOperand, BlasSizes, OperandOrientation};
+use galatea_apple::accelerate::{
+    BlasLibrary, BlasOperand, BlasSizes, GemmScaling, OperandOrientation,
+};
 use galatea_coreml::NeuralEngine;
 use galatea_kernels::Isa;
 use galatea_providers::{HostCapabilities, HostCores};
@@ -111,8 +113,15 @@ fn system_gflops([m, k, n]: [usize; 3]) -> Option<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        blas.sgemm(BlasSizes { m, n, k }, (1.0, 0.0), plain(&a, k), plain(&b, n), &mut c, n)
-            .ok()?;
+        blas.sgemm(
+            BlasSizes { m, n, k },
+            GemmScaling { alpha: 1.0, beta: 0.0 },
+            plain(&a, k),
+            plain(&b, n),
+            &mut c,
+            n,
+        )
+        .ok()?;
         best = best.min(start.elapsed().as_secs_f64());
     }
     std::hint::black_box(&c);

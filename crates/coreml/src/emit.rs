@@ -208,7 +208,7 @@ impl<'g> ProgramEmitter<'g> {
         outputs: usize,
     ) -> Result<Vec<MilVar>> {
         let stem = self.stem.clone();
-        Ok(self.builder.op_with_blocks((operator, &stem), inputs, blocks, outputs)?)
+        Ok(self.builder.op_with_blocks(operator, &stem, inputs, blocks, outputs)?)
     }
 
     /// A constant truth value.

@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod checkpoint;
 pub mod coreml;
+mod ggml_type;
 pub mod gguf;
 pub mod mlx;
 pub mod npy;

@@ -50,7 +50,7 @@ fn read(pool: &ThreadPool, data: &[u8]) {
 /// A matrix of some type, full of numbers.
 fn packed(pool: &ThreadPool, storage: BlockStorage, (k, n): (usize, usize)) -> PackedBlocks {
     let packed: Result<PackedBlocks, std::convert::Infallible> =
-        PackedBlocks::pack_columns(pool, storage, (k, n), |column, to| {
+        PackedBlocks::pack_columns(pool, storage, k, n, |column, to| {
             let mask = usize::from(u8::MAX >> (8 - storage.format.bits()));
             for (row, to) in to.numbers.iter_mut().enumerate() {
                 *to = u8::try_from((row ^ column) & mask).unwrap_or(0);
@@ -164,7 +164,7 @@ fn floats(exec: KernelContext<'_>) {
         shift: StoredShift::Zero(0.0),
     };
     let packed: Result<PackedBlocks, ()> =
-        PackedBlocks::pack_columns(pool, storage, (k, n), |_, to| {
+        PackedBlocks::pack_columns(pool, storage, k, n, |_, to| {
             to.numbers.fill(0x3c);
             Ok(())
         });

@@ -73,6 +73,15 @@ pub struct HeadStrides {
     pub row: usize,
 }
 
+/// Keys that are weighed together.
+#[derive(Clone, Copy)]
+struct KeyRange {
+    /// The first key.
+    first: usize,
+    /// Number of keys.
+    keys: usize,
+}
+
 impl HeadStrides {
     /// Layout `[batch, heads, rows, size]`.
     #[must_use]
@@ -275,12 +284,12 @@ impl IsaKernel for AttentionTask<'_> {
                 self.scores(s, first, keys, &mut scratch);
             }
             for r in 0..self.rows {
-                self.weigh(s, r, (first, keys), started, &mut scratch);
+                self.weigh(s, r, KeyRange { first, keys }, started, &mut scratch);
             }
             if few {
                 self.few_values(s, first, keys, &scratch);
             } else {
-                self.values(s, (first, keys), started, &mut scratch);
+                self.values(s, KeyRange { first, keys }, started, &mut scratch);
             }
             started = true;
             first += keys;
@@ -382,7 +391,7 @@ impl AttentionTask<'_> {
         &mut self,
         s: S,
         r: usize,
-        (first, keys): (usize, usize),
+        KeyRange { first, keys }: KeyRange,
         started: bool,
         scratch: &mut AttentionScratch<'_>,
     ) {
@@ -419,7 +428,7 @@ impl AttentionTask<'_> {
     fn values<S: Simd>(
         &self,
         s: S,
-        (first, keys): (usize, usize),
+        KeyRange { first, keys }: KeyRange,
         started: bool,
         scratch: &mut AttentionScratch<'_>,
     ) {

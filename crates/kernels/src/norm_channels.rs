@@ -36,7 +36,7 @@ pub struct ChannelGroups<'a> {
 pub fn normalize_groups(exec: KernelContext<'_>, g: &ChannelGroups<'_>, x: &[f32], y: &mut [f32]) {
     let equal = g.groups > 0 && g.channels.is_multiple_of(g.groups);
     assert!(equal, "group norm: {} channels in {} groups", g.channels, g.groups);
-    check("group norm", x, y, [g.channels, g.columns], &[g.scale, g.bias]);
+    check("group norm", x, y, g.channels, g.columns, &[g.scale, g.bias]);
     if x.is_empty() {
         return;
     }
@@ -93,7 +93,7 @@ pub fn normalize_batch(
     y: &mut [f32],
 ) {
     let channels = p.scale.len();
-    check("batch norm", x, y, [channels, columns], &[p.bias, p.mean, p.variance]);
+    check("batch norm", x, y, channels, columns, &[p.bias, p.mean, p.variance]);
     if x.is_empty() {
         return;
     }
@@ -118,7 +118,7 @@ pub fn normalize_batch(
 }
 
 #[track_caller]
-fn check(what: &str, x: &[f32], y: &[f32], [channels, columns]: [usize; 2], own: &[&[f32]]) {
+fn check(what: &str, x: &[f32], y: &[f32], channels: usize, columns: usize, own: &[&[f32]]) {
     let item = channels * columns;
     let whole = x.is_empty() || (item > 0 && x.len().is_multiple_of(item));
     assert!(whole, "{what}: {} elements in items of {channels}x{columns}", x.len());

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::ThreadPool;
-
 /// Pieces of `0..len`: an equal share for each thread, so that a thread meets the rows that it had
 /// in the operator before, and each share in pieces that get smaller, so that a thread that other
 /// programs slow down leaves the last ones to the others.
@@ -76,16 +74,6 @@ impl WorkPieces {
         let start = i / each.max(1) * share;
         let piece = self.cuts(share).nth(i % each.max(1)).unwrap_or(0..0);
         (start + piece.start).min(self.len)..(start + piece.end).min(self.len)
-    }
-
-    /// Calls `body` on every piece that is not empty, on the threads of `pool`.
-    pub(crate) fn run(self, pool: &ThreadPool, body: impl Fn(Range<usize>) + Sync) {
-        pool.run(self.count(), |i| {
-            let piece = self.get(i);
-            if !piece.is_empty() {
-                body(piece);
-            }
-        });
     }
 }
 

@@ -158,7 +158,7 @@ impl IsaKernel for TurnTask<'_> {
                 // vectors of Y are disjoint.
                 unsafe {
                     if interleaved {
-                        turn_neighbours(x, table, y, pairs);
+                        turn_neighbours(x, table[0], table[1], y, pairs);
                     } else {
                         turn(s, x, [table[0]; 2], [table[1]; 2], y, pairs);
                     }
@@ -172,7 +172,13 @@ impl IsaKernel for TurnTask<'_> {
 /// # Safety
 /// `x` and `y` are valid for `2 pairs` values and do not overlap; each table for `pairs`.
 #[inline(always)]
-unsafe fn turn_neighbours(x: *const f32, [cos, sin]: [*const f32; 2], y: *mut f32, pairs: usize) {
+unsafe fn turn_neighbours(
+    x: *const f32,
+    cos: *const f32,
+    sin: *const f32,
+    y: *mut f32,
+    pairs: usize,
+) {
     for pair in 0..pairs {
         // SAFETY: the caller vouches for every pair.
         unsafe {

@@ -16,6 +16,7 @@ use crate::pieces::WorkPieces;
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -475,6 +476,18 @@ impl Drop for CallerSlot<'_> {
 impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThreadPool").field("threads", &self.threads()).finish()
+    }
+}
+
+impl WorkPieces {
+    /// Calls `body` on every piece that is not empty, on the threads of `pool`.
+    pub(crate) fn run(self, pool: &ThreadPool, body: impl Fn(Range<usize>) + Sync) {
+        pool.run(self.count(), |i| {
+            let piece = self.get(i);
+            if !piece.is_empty() {
+                body(piece);
+            }
+        });
     }
 }
 

@@ -67,7 +67,8 @@ pub(crate) struct RowTiles<'a> {
 /// what is left.
 pub(crate) fn tiles_of_block(
     block: *const u8,
-    (rows, tile_rows): (usize, usize),
+    rows: usize,
+    tile_rows: usize,
     steps: usize,
 ) -> (Vec<RowTile>, Vec<usize>) {
     let tile = |at: usize| RowTile {

@@ -1,9 +1,7 @@
 //! The element types: those of Triton's wire, and ONNX's small ones that graphs use inside.
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::error::{TensorError, TensorErrorKind};
 use crate::small::SmallType;
 
 /// An element type. The names are Triton's: `Display` and `FromStr` use the wire name (`FP32`,
@@ -63,6 +61,11 @@ const NAMES: &[(DataType, &str, &str)] = &[
 ];
 
 impl DataType {
+    /// Returns the type with this name on Triton's wire.
+    pub(crate) fn from_wire_name(name: &str) -> Option<Self> {
+        NAMES.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
     /// Every type of Triton's wire, in declaration order; for the others see [`SmallType::ALL`].
     pub const ALL: [DataType; 14] = [
         DataType::Bool,
@@ -161,18 +164,6 @@ impl DataType {
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.wire_name())
-    }
-}
-
-impl FromStr for DataType {
-    type Err = TensorError;
-
-    fn from_str(text: &str) -> Result<Self, TensorError> {
-        NAMES
-            .iter()
-            .find(|row| row.1 == text)
-            .map(|row| row.0)
-            .ok_or_else(|| TensorErrorKind::UnknownDataType(text.to_owned()).into())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kinds of errors of a tensor operation.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::dtype::DataType;
 
@@ -94,3 +95,12 @@ impl fmt::Display for TensorError {
 }
 
 impl std::error::Error for TensorError {}
+
+impl FromStr for DataType {
+    type Err = TensorError;
+
+    fn from_str(text: &str) -> Result<Self, TensorError> {
+        Self::from_wire_name(text)
+            .ok_or_else(|| TensorErrorKind::UnknownDataType(text.to_owned()).into())
+    }
+}

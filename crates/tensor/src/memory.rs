@@ -12,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{TensorError, TensorErrorKind};
 use crate::parts::OwnedParts;
 
+mod host_parts;
+
 /// Every allocation made here starts at a multiple of this many bytes: a cache line, and the width
 /// of the widest vector register.
 pub const ALIGNMENT: usize = 64;

@@ -61,8 +61,11 @@ fn widened(half: u16) -> f32 {
 
 /// The product's matrices, where they fit each other.
 fn matrices<'a>(
-    (trans_a, trans_b): (bool, bool),
-    [a, b, c]: [&'a BnnsDescriptor; 3],
+    trans_a: bool,
+    trans_b: bool,
+    a: &'a BnnsDescriptor,
+    b: &'a BnnsDescriptor,
+    c: &'a BnnsDescriptor,
 ) -> Option<[DescribedMatrix<'a>; 3]> {
     let known = |of: &BnnsDescriptor| {
         of.flags == 0
@@ -93,8 +96,8 @@ pub(super) unsafe extern "C" fn workspace_size(
     _parameters: *const c_void,
 ) -> isize {
     // SAFETY: the caller gives descriptors.
-    let of = unsafe { [&*a, &*b, &*c] };
-    let bytes = matrices((trans_a, trans_b), of).map(|[a, ..]| a.rows() * ROW_BYTES);
+    let [a, b, c] = unsafe { [&*a, &*b, &*c] };
+    let bytes = matrices(trans_a, trans_b, a, b, c).map(|[a, ..]| a.rows() * ROW_BYTES);
     bytes.and_then(|bytes| isize::try_from(bytes).ok()).unwrap_or(-1)
 }
 
@@ -124,8 +127,8 @@ pub(super) unsafe extern "C" fn mat_mul(
     _parameters: *const c_void,
 ) -> c_int {
     // SAFETY: the caller gives descriptors.
-    let of = unsafe { [&*a, &*b, &*c] };
-    let Some([a, b, c]) = matrices((trans_a, trans_b), of) else { return -1 };
+    let [a, b, c] = unsafe { [&*a, &*b, &*c] };
+    let Some([a, b, c]) = matrices(trans_a, trans_b, a, b, c) else { return -1 };
     // SAFETY: the caller gives as much workspace as was asked for.
     unsafe { workspace.cast::<u8>().write_bytes(0xa5, a.rows() * ROW_BYTES) };
     for row in 0..c.rows() {

@@ -7,7 +7,7 @@
 use libloading::Library;
 
 use super::{CblasSgemm, checked};
-use crate::accelerate::{BlasOperand, BlasSizes, OperandOrientation};
+use crate::blas_operand::{BlasOperand, BlasSizes, GemmScaling, OperandOrientation};
 
 /// The names that builds of OpenBLAS with 64-bit integers give the function.
 const NAMES: [&[u8]; 2] = [b"scipy_cblas_sgemm64_\0", b"cblas_sgemm64_\0"];
@@ -65,7 +65,16 @@ fn a_foreign_blas_computes_what_the_arguments_say() {
                 let stride = n + extra;
                 let before = values(m * stride, k);
                 let mut c = before.clone();
-                checked(sgemm, BlasSizes { m, n, k }, (2.0, 3.0), (a, b), &mut c, stride).unwrap();
+                checked(
+                    sgemm,
+                    BlasSizes { m, n, k },
+                    GemmScaling { alpha: 2.0, beta: 3.0 },
+                    a,
+                    b,
+                    &mut c,
+                    stride,
+                )
+                .unwrap();
                 for (i, (&found, &before)) in c.iter().zip(&before).enumerate() {
                     let row = i / stride;
                     let column = i % stride;

@@ -187,7 +187,7 @@ impl MultiArray {
     pub fn copy_to(&self, to: &mut [u8]) -> Result<(), CoreMlFault> {
         self.holds(to.len())?;
         self.read(|bytes, strides| {
-            layout::gather((self.data_type, &self.shape), bytes, strides, to);
+            layout::gather(self.data_type, &self.shape, bytes, strides, to);
         })
     }
 
@@ -200,7 +200,7 @@ impl MultiArray {
         self.holds(from.len())?;
         let data_type = self.data_type;
         let shape = self.shape.clone();
-        self.write(|bytes, strides| layout::scatter((data_type, &shape), from, bytes, strides))
+        self.write(|bytes, strides| layout::scatter(data_type, &shape, from, bytes, strides))
     }
 
     /// The memory of an array made by [`MultiArray::zeroed`], without a copy: the elements without gaps

@@ -127,7 +127,8 @@ fn rows(
 
 /// Copies an array that lies at `strides` in `from` to `to`, without gaps. Both are long enough.
 pub(super) fn gather(
-    (data_type, shape): (ArrayDataType, &[usize]),
+    data_type: ArrayDataType,
+    shape: &[usize],
     from: &[u8],
     strides: &[usize],
     to: &mut [u8],
@@ -137,7 +138,8 @@ pub(super) fn gather(
 
 /// Copies an array without gaps to `to`, at `strides`. Both are long enough.
 pub(super) fn scatter(
-    (data_type, shape): (ArrayDataType, &[usize]),
+    data_type: ArrayDataType,
+    shape: &[usize],
     from: &[u8],
     to: &mut [u8],
     strides: &[usize],
@@ -190,13 +192,13 @@ mod tests {
     #[test]
     fn padded_rows_are_gathered_and_scattered() {
         let far: Vec<u8> = (0..16).collect();
-        let shape = (ArrayDataType::Int8, &[2, 2, 3][..]);
+        let shape = [2, 2, 3];
         let strides = [8, 4, 1];
         let mut near = [0; 12];
-        gather(shape, &far, &strides, &mut near);
+        gather(ArrayDataType::Int8, &shape, &far, &strides, &mut near);
         assert_eq!(near, [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14]);
         let mut back = [99; 16];
-        scatter(shape, &near, &mut back, &strides);
+        scatter(ArrayDataType::Int8, &shape, &near, &mut back, &strides);
         assert_eq!(back[..8], [0, 1, 2, 99, 4, 5, 6, 99]);
     }
 
@@ -204,7 +206,7 @@ mod tests {
     fn a_transposed_array_is_gathered_in_its_own_order() {
         let far: Vec<u8> = [1_u16, 2, 3, 4, 5, 6].into_iter().flat_map(u16::to_ne_bytes).collect();
         let mut near = [0; 12];
-        gather((ArrayDataType::Float16, &[3, 2]), &far, &[1, 3], &mut near);
+        gather(ArrayDataType::Float16, &[3, 2], &far, &[1, 3], &mut near);
         let read: Vec<u16> =
             near.chunks(2).map(|pair| u16::from_ne_bytes(pair.try_into().unwrap())).collect();
         assert_eq!(read, [1, 4, 2, 5, 3, 6]);
@@ -229,9 +231,9 @@ mod tests {
             let count = shape.iter().product::<usize>() * layout.data_type.size_bytes();
             let near: Vec<u8> = (0..=u8::MAX).cycle().take(count).collect();
             let mut far = vec![0; layout.span()];
-            scatter((layout.data_type, &shape), &near, &mut far, &strides);
+            scatter(layout.data_type, &shape, &near, &mut far, &strides);
             let mut back = vec![0; near.len()];
-            gather((layout.data_type, &shape), &far, &strides, &mut back);
+            gather(layout.data_type, &shape, &far, &strides, &mut back);
             prop_assert_eq!(near, back);
         }
     }

@@ -4,19 +4,22 @@
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
 use super::CodeMeaning;
-use super::row::numbers;
+use super::row::{BlockRowCodes, numbers};
 use crate::checkpoint::CheckpointError;
 
 /// Codes, scales and offsets in tensors of their own, row by row.
 #[derive(Clone)]
 pub(crate) struct GroupRows {
-    bits: u32,
-    group: usize,
+    /// Bits of a code.
+    pub(crate) bits: u32,
+    /// Codes that share a scale and an offset.
+    pub(crate) group: usize,
     /// Words of 32 bits.
-    words: Tensor,
-    scales: Tensor,
-    offsets: Tensor,
-    columns: usize,
+    pub(crate) words: Tensor,
+    pub(crate) scales: Tensor,
+    pub(crate) offsets: Tensor,
+    /// Codes of a row. Whoever makes the rows has checked types and shapes.
+    pub(crate) columns: usize,
 }
 
 /// Codes that are taken apart at a time: of any width they fill whole bytes, and any group is made of
@@ -24,17 +27,6 @@ pub(crate) struct GroupRows {
 const STEP: usize = 32;
 
 impl GroupRows {
-    /// Rows of `columns` codes of `bits` bits, `group` of which share a scale and an offset. The
-    /// caller has checked types and shapes.
-    pub(crate) fn new(
-        (bits, group): (u32, usize),
-        words: Tensor,
-        (scales, offsets): (Tensor, Tensor),
-        columns: usize,
-    ) -> Self {
-        Self { bits, group, words, scales, offsets, columns }
-    }
-
     pub(super) fn size_bytes(&self) -> usize {
         self.words.size_bytes() + self.scales.size_bytes() + self.offsets.size_bytes()
     }
@@ -95,7 +87,12 @@ impl GroupRows {
         let mut scales = vec![0.0; groups];
         let mut offsets = scales.clone();
         self.unpack(row, &mut codes, &mut scales, &mut offsets)?;
-        numbers(CodeMeaning::Offset, self.group, (&codes, &scales, &offsets), out);
+        numbers(
+            CodeMeaning::Offset,
+            self.group,
+            BlockRowCodes { codes: &codes, scales: &scales, offsets: &offsets },
+            out,
+        );
         Ok(())
     }
 }

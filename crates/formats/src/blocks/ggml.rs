@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::row::numbers;
+use super::row::{BlockRowCodes, numbers};
 use super::{CodeMeaning, ggml_grids, ggml_k, ggml_legacy, ggml_small};
 use crate::checkpoint::CheckpointError;
-use crate::gguf::GgmlType;
+use crate::ggml_type::GgmlType;
 
 /// The bytes of rows, one after the other.
 #[derive(Clone)]
@@ -126,7 +126,12 @@ impl BlockVisitor for DequantizeVisitor<'_> {
             for (block, ((codes, scales), offsets)) in blocks.iter().zip(parts) {
                 apart(block, codes, scales, offsets);
             }
-            numbers(self.meaning, L / S, (&codes, &scales, &offsets), out);
+            numbers(
+                self.meaning,
+                L / S,
+                BlockRowCodes { codes: &codes, scales: &scales, offsets: &offsets },
+                out,
+            );
         }
     }
 }

@@ -60,11 +60,12 @@ fn signs_and_scale(bits: [u8; 4]) -> ([u8; 4], u8) {
 }
 
 pub(super) fn iq2_xxs(
-    [a, b, block @ ..]: &[u8; 66],
+    block: &[u8; 66],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     _: &mut [f32; 8],
 ) {
+    let [a, b, block @ ..] = block;
     let scale = half(*a, *b);
     let parts = block.as_chunks::<8>().0.iter().zip(codes.chunks_exact_mut(32)).zip(scales);
     for (([i0, i1, i2, i3, bits @ ..], codes), to) in parts {
@@ -78,11 +79,12 @@ pub(super) fn iq2_xxs(
 }
 
 pub(super) fn iq2_xs(
-    [a, b, block @ ..]: &[u8; 74],
+    block: &[u8; 74],
     codes: &mut [u8; 256],
     scales: &mut [f32; 16],
     _: &mut [f32; 16],
 ) {
+    let [a, b, block @ ..] = block;
     let (indices, small) = block.split_at(64);
     put_quarters(half(*a, *b), small, scales);
     for (&index, codes) in indices.as_chunks::<2>().0.iter().zip(codes.chunks_exact_mut(8)) {
@@ -92,11 +94,12 @@ pub(super) fn iq2_xs(
 }
 
 pub(super) fn iq2_s(
-    [a, b, block @ ..]: &[u8; 82],
+    block: &[u8; 82],
     codes: &mut [u8; 256],
     scales: &mut [f32; 16],
     _: &mut [f32; 16],
 ) {
+    let [a, b, block @ ..] = block;
     let (indices, rest) = block.split_at(32);
     let (signs, rest) = rest.split_at(32);
     let (high, small) = rest.split_at(8);
@@ -109,11 +112,12 @@ pub(super) fn iq2_s(
 }
 
 pub(super) fn iq3_xxs(
-    [a, b, block @ ..]: &[u8; 98],
+    block: &[u8; 98],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     _: &mut [f32; 8],
 ) {
+    let [a, b, block @ ..] = block;
     let scale = half(*a, *b);
     let (indices, bits) = block.split_at(64);
     let parts = indices.chunks_exact(8).zip(bits.as_chunks::<4>().0);
@@ -128,11 +132,12 @@ pub(super) fn iq3_xxs(
 }
 
 pub(super) fn iq3_s(
-    [a, b, block @ ..]: &[u8; 110],
+    block: &[u8; 110],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     _: &mut [f32; 8],
 ) {
+    let [a, b, block @ ..] = block;
     let scale = half(*a, *b);
     let (indices, rest) = block.split_at(64);
     let (high, rest) = rest.split_at(8);
@@ -155,11 +160,12 @@ fn put_shifted(codes: &mut [u8], low: u8, high: u8, down: bool) {
 }
 
 pub(super) fn iq1_s(
-    [a, b, block @ ..]: &[u8; 50],
+    block: &[u8; 50],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     _: &mut [f32; 8],
 ) {
+    let [a, b, block @ ..] = block;
     let scale = half(*a, *b);
     let (indices, high) = block.split_at(32);
     let parts = indices.chunks_exact(4).zip(high.as_chunks::<2>().0);

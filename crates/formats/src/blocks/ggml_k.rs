@@ -50,11 +50,12 @@ fn quads(packed: &[u8], codes: &mut [u8; 256]) {
 }
 
 pub(super) fn q2_k(
-    [block @ .., a, b, c, d]: &[u8; 84],
+    block: &[u8; 84],
     codes: &mut [u8; 256],
     scales: &mut [f32; 16],
     offsets: &mut [f32; 16],
 ) {
+    let [block @ .., a, b, c, d] = block;
     let scale = half(*a, *b);
     let minimum = half(*c, *d);
     let (small, packed) = block.split_at(16);
@@ -66,11 +67,12 @@ pub(super) fn q2_k(
 }
 
 pub(super) fn q3_k(
-    [block @ .., a, b]: &[u8; 110],
+    block: &[u8; 110],
     codes: &mut [u8; 256],
     scales: &mut [f32; 16],
     _: &mut [f32; 16],
 ) {
+    let [block @ .., a, b] = block;
     let (upper, rest) = block.split_at(32);
     let (packed, small) = rest.split_at(64);
     let (low, high) = small.split_at(8);
@@ -93,7 +95,8 @@ pub(super) fn q3_k(
 
 /// The scales and offsets of Q4_K and Q5_K.
 #[inline(always)]
-fn eight_parts([a, b, c, d]: [u8; 4], small: &[u8], scales: &mut [f32; 8], offsets: &mut [f32; 8]) {
+fn eight_parts(halves: [u8; 4], small: &[u8], scales: &mut [f32; 8], offsets: &mut [f32; 8]) {
+    let [a, b, c, d] = halves;
     let scale = half(a, b);
     let minimum = half(c, d);
     let (small, minima) = scales_and_minima(small);
@@ -104,22 +107,24 @@ fn eight_parts([a, b, c, d]: [u8; 4], small: &[u8], scales: &mut [f32; 8], offse
 }
 
 pub(super) fn q4_k(
-    [a, b, c, d, block @ ..]: &[u8; 144],
+    block: &[u8; 144],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     offsets: &mut [f32; 8],
 ) {
+    let [a, b, c, d, block @ ..] = block;
     let (small, packed) = block.split_at(12);
     eight_parts([*a, *b, *c, *d], small, scales, offsets);
     quads(packed, codes);
 }
 
 pub(super) fn q5_k(
-    [a, b, c, d, block @ ..]: &[u8; 176],
+    block: &[u8; 176],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     offsets: &mut [f32; 8],
 ) {
+    let [a, b, c, d, block @ ..] = block;
     let (small, rest) = block.split_at(12);
     let (upper, packed) = rest.split_at(32);
     eight_parts([*a, *b, *c, *d], small, scales, offsets);
@@ -132,11 +137,12 @@ pub(super) fn q5_k(
 }
 
 pub(super) fn q6_k(
-    [block @ .., a, b]: &[u8; 210],
+    block: &[u8; 210],
     codes: &mut [u8; 256],
     scales: &mut [f32; 16],
     _: &mut [f32; 16],
 ) {
+    let [block @ .., a, b] = block;
     let (lower, rest) = block.split_at(128);
     let (upper, small) = rest.split_at(64);
     let scale = half(*a, *b);
@@ -155,11 +161,13 @@ pub(super) fn q6_k(
 
 /// Behind the numbers lie sums of 16 each, which follow from them.
 pub(super) fn q8_k(
-    [a, b, c, d, block @ ..]: &[u8; 292],
+    block: &[u8; 292],
     codes: &mut [u8; 256],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, c, d, block @ ..] = block;
     *scale = f32::from_le_bytes([*a, *b, *c, *d]);
     signed(block, codes);
 }

@@ -43,64 +43,78 @@ pub(super) fn signed(bytes: &[u8], codes: &mut [u8]) {
 }
 
 pub(super) fn q4_0(
-    [a, b, packed @ ..]: &[u8; 18],
+    block: &[u8; 18],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, packed @ ..] = block;
     *scale = half(*a, *b);
     halves(packed, codes);
 }
 
 pub(super) fn q4_1(
-    [a, b, c, d, packed @ ..]: &[u8; 20],
+    block: &[u8; 20],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
-    [offset]: &mut [f32; 1],
+    scales: &mut [f32; 1],
+    offsets: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [offset] = offsets;
+    let [a, b, c, d, packed @ ..] = block;
     (*scale, *offset) = (half(*a, *b), half(*c, *d));
     halves(packed, codes);
 }
 
 pub(super) fn q5_0(
-    [a, b, h0, h1, h2, h3, packed @ ..]: &[u8; 22],
+    block: &[u8; 22],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, h0, h1, h2, h3, packed @ ..] = block;
     *scale = half(*a, *b);
     halves(packed, codes);
     add_fifth([*h0, *h1, *h2, *h3], codes);
 }
 
 pub(super) fn q5_1(
-    [a, b, c, d, h0, h1, h2, h3, packed @ ..]: &[u8; 24],
+    block: &[u8; 24],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
-    [offset]: &mut [f32; 1],
+    scales: &mut [f32; 1],
+    offsets: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [offset] = offsets;
+    let [a, b, c, d, h0, h1, h2, h3, packed @ ..] = block;
     (*scale, *offset) = (half(*a, *b), half(*c, *d));
     halves(packed, codes);
     add_fifth([*h0, *h1, *h2, *h3], codes);
 }
 
 pub(super) fn q8_0(
-    [a, b, bytes @ ..]: &[u8; 34],
+    block: &[u8; 34],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, bytes @ ..] = block;
     *scale = half(*a, *b);
     signed(bytes, codes);
 }
 
 /// Behind the scale lies the sum of the numbers, which follows from them.
 pub(super) fn q8_1(
-    [a, b, _, _, bytes @ ..]: &[u8; 36],
+    block: &[u8; 36],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, _, _, bytes @ ..] = block;
     *scale = half(*a, *b);
     signed(bytes, codes);
 }

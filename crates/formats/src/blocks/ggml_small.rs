@@ -6,21 +6,24 @@ use super::ggml_k::pairs;
 use super::ggml_legacy::{half, halves, nibbles};
 
 pub(super) fn iq4_nl(
-    [a, b, packed @ ..]: &[u8; 18],
+    block: &[u8; 18],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [a, b, packed @ ..] = block;
     *scale = half(*a, *b);
     halves(packed, codes);
 }
 
 pub(super) fn iq4_xs(
-    [a, b, c, d, block @ ..]: &[u8; 136],
+    block: &[u8; 136],
     codes: &mut [u8; 256],
     scales: &mut [f32; 8],
     _: &mut [f32; 8],
 ) {
+    let [a, b, c, d, block @ ..] = block;
     let scale = half(*a, *b);
     let high = u16::from_le_bytes([*c, *d]);
     let (low, packed) = block.split_at(4);
@@ -46,11 +49,13 @@ fn half_power(exponent: u8) -> f32 {
 }
 
 pub(super) fn mxfp4(
-    [exponent, packed @ ..]: &[u8; 17],
+    block: &[u8; 17],
     codes: &mut [u8; 32],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [exponent, packed @ ..] = block;
     *scale = half_power(*exponent);
     halves(packed, codes);
 }
@@ -94,11 +99,13 @@ fn digits(packed: &[u8], codes: &mut [u8]) {
 }
 
 pub(super) fn tq1_0(
-    [block @ .., a, b]: &[u8; 54],
+    block: &[u8; 54],
     codes: &mut [u8; 256],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [block @ .., a, b] = block;
     *scale = half(*a, *b);
     let (first, rest) = block.split_at(32);
     let (second, last) = rest.split_at(16);
@@ -110,11 +117,13 @@ pub(super) fn tq1_0(
 }
 
 pub(super) fn tq2_0(
-    [packed @ .., a, b]: &[u8; 66],
+    block: &[u8; 66],
     codes: &mut [u8; 256],
-    [scale]: &mut [f32; 1],
+    scales: &mut [f32; 1],
     _: &mut [f32; 1],
 ) {
+    let [scale] = scales;
+    let [packed @ .., a, b] = block;
     *scale = half(*a, *b);
     pairs(packed, codes);
 }

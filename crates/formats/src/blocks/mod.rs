@@ -28,7 +28,7 @@ use ggml::GgmlRows;
 use row::check_lengths;
 
 use crate::checkpoint::CheckpointError;
-use crate::gguf::GgmlType;
+use crate::ggml_type::GgmlType;
 
 /// A matrix of weights of few bits, in the bytes of a checkpoint.
 #[derive(Clone)]

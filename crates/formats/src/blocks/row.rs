@@ -14,6 +14,13 @@ pub(super) fn check_lengths(
     Err(CheckpointError::invalid(format!("room for {found} {what}, the row has {expected}")))
 }
 
+/// Codes of a row with the scales and offsets of their parts.
+pub(super) struct BlockRowCodes<'a> {
+    pub(super) codes: &'a [u8],
+    pub(super) scales: &'a [f32],
+    pub(super) offsets: &'a [f32],
+}
+
 /// The numbers of codes, `block` of which share a scale and an offset.
 ///
 /// Codes become floats in a loop of their own, over all blocks: compilers make vector instructions of
@@ -22,7 +29,7 @@ pub(super) fn check_lengths(
 pub(super) fn numbers(
     meaning: CodeMeaning,
     block: usize,
-    (codes, scales, offsets): (&[u8], &[f32], &[f32]),
+    BlockRowCodes { codes, scales, offsets }: BlockRowCodes<'_>,
     out: &mut [f32],
 ) {
     match meaning {

@@ -305,7 +305,7 @@ impl ModelFeature {
                 CoreMlFeatureKindProto::MultiArray(written_array(*dtype, shape, shapes))
             }
             FeatureType::Image { colors, size, sizes } => {
-                CoreMlFeatureKindProto::Image(written_image(*colors, *size, sizes))
+                CoreMlFeatureKindProto::Image(written_image(*colors, size[0], size[1], sizes))
             }
             FeatureType::Int64 => CoreMlFeatureKindProto::Int64(EmptyProto {}),
             FeatureType::Double => CoreMlFeatureKindProto::Double(EmptyProto {}),
@@ -349,7 +349,7 @@ fn unsigned(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
 
-fn written_bounds(&(low, high): &(usize, Option<usize>)) -> SizeRange {
+fn written_bounds(low: usize, high: Option<usize>) -> SizeRange {
     SizeRange { lower_bound: unsigned(low), upper_bound: high.map_or(-1, signed) }
 }
 
@@ -369,7 +369,7 @@ fn written_array(dtype: DataType, shape: &[usize], shapes: &FeatureShapes) -> Ar
             Some(ShapeFlexibility::Enumerated(proto::EnumeratedShapes { shapes: shapes.collect() }))
         }
         FeatureShapes::Range(all) => {
-            let size_ranges = all.iter().map(written_bounds).collect();
+            let size_ranges = all.iter().map(|&(low, high)| written_bounds(low, high)).collect();
             Some(ShapeFlexibility::Range(proto::ShapeRange { size_ranges }))
         }
     };
@@ -383,7 +383,8 @@ fn written_array(dtype: DataType, shape: &[usize], shapes: &FeatureShapes) -> Ar
 
 fn written_image(
     colors: ColorOrder,
-    [height, width]: [usize; 2],
+    height: usize,
+    width: usize,
     sizes: &FeatureShapes,
 ) -> ImageFeatureType {
     let color_space = match colors {
@@ -403,8 +404,8 @@ fn written_image(
             Some(SizeFlexibility::Enumerated(proto::EnumeratedImageSizes { sizes }))
         }
         FeatureShapes::Range(all) => Some(SizeFlexibility::Range(proto::ImageSizeRange {
-            height_range: all.first().map(written_bounds),
-            width_range: all.get(1).map(written_bounds),
+            height_range: all.first().map(|&(low, high)| written_bounds(low, high)),
+            width_range: all.get(1).map(|&(low, high)| written_bounds(low, high)),
         })),
     };
     ImageFeatureType {

@@ -8,9 +8,9 @@ use galatea_tensor::{Allocation, DataType, Tensor, bf16, checked_elements, f16};
 
 use super::cursor::GgufCursor;
 use super::metadata::rounded;
-use super::tensor_type::GgmlType;
 use crate::blocks::BlockMatrix;
 use crate::checkpoint::{CheckpointError, FileSource};
+use crate::ggml_type::GgmlType;
 
 /// The longest name; ggml's own limit is 64.
 const MAX_NAME: usize = 1024;

@@ -11,7 +11,6 @@ mod cursor;
 mod directory;
 mod metadata;
 mod split;
-mod tensor_type;
 mod write;
 
 use std::collections::BTreeMap;
@@ -20,12 +19,12 @@ use std::path::Path;
 use bytes::Bytes;
 
 use crate::checkpoint::{CheckpointError, FileSource};
+pub use crate::ggml_type::GgmlType;
 use crate::onnx::OnnxFile;
 use cursor::GgufCursor;
 pub use directory::TensorEntry;
 use directory::{ListedTensor, place_all};
 pub use metadata::{FromValue, GgufArray, GgufMetadata, GgufValue, GgufValueType};
-pub use tensor_type::GgmlType;
 pub use write::{GgufWriter, MakeData, TensorData};
 
 /// The first bytes of a file.

@@ -113,7 +113,7 @@ impl MlxQuantization {
         }
         let bits = format.bits;
         let group = format.group_size;
-        let rows = GroupRows::new((bits, group), words, (scales, biases), columns);
+        let rows = GroupRows { bits, group, words, scales, offsets: biases, columns };
         BlockMatrix::of_groups(&shape, CodeFormat::new(bits, group, CodeMeaning::Offset), rows)
             .map(Some)
             .map_err(|error| error.at(format_args!("layer '{layer}'")))

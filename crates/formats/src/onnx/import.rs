@@ -112,6 +112,12 @@ struct OnnxImporter<'m> {
     depth: usize,
 }
 
+/// Values that a call of a function takes and gives.
+struct FunctionCallSlots {
+    inputs: NodeSlots,
+    outputs: NodeSlots,
+}
+
 impl<'m> OnnxImporter<'m> {
     /// Reads a graph. The values of the graphs around it that it reads become its last inputs.
     fn graph(
@@ -192,7 +198,14 @@ impl<'m> OnnxImporter<'m> {
             proto.output.iter().map(|name| scope.resolve(graph, name)).collect();
         let key = (domain, proto.op_type.as_str(), proto.overload.as_str());
         if let Some(&function) = self.functions.get(&key) {
-            return self.call(function, proto, (inputs, outputs), graph, scope, place);
+            return self.call(
+                function,
+                proto,
+                FunctionCallSlots { inputs, outputs },
+                graph,
+                scope,
+                place,
+            );
         }
         if domain == ONNX_DOMAIN && !graph.opsets.contains_key(ONNX_DOMAIN) {
             let text = "the model imports no opset of ONNX, which this node belongs to";
@@ -263,7 +276,7 @@ impl<'m> OnnxImporter<'m> {
         &mut self,
         function: &'m FunctionProto,
         node: &'m NodeProto,
-        (inputs, outputs): (NodeSlots, NodeSlots),
+        FunctionCallSlots { inputs, outputs }: FunctionCallSlots,
         graph: &mut Graph,
         scope: &mut NameScope<'m>,
         place: &FieldPath<'_>,

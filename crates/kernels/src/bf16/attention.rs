@@ -224,7 +224,7 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
     }
 
     /// Returns whether rows see none of some keys.
-    fn hides(&self, (row, end): (usize, usize), first: usize, keys: usize) -> bool {
+    fn hides(&self, row: usize, end: usize, first: usize, keys: usize) -> bool {
         if self.visible(end - 1) <= first {
             return true;
         }
@@ -253,17 +253,17 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
         let mut started = false;
         for first in (0..seen).step_by(KEYS) {
             let count = KEYS.min(seen - first);
-            if self.hides((0, self.rows), first, count) {
+            if self.hides(0, self.rows, first, count) {
                 continue;
             }
             isa.run(PackKeys { task: self, first, count, to: scratch.keys.as_mut_ptr() });
             isa.run(PackValues { task: self, first, count, to: scratch.values.as_mut_ptr() });
             for row in (0..self.rows).step_by(QUERIES) {
                 let end = self.rows.min(row + QUERIES);
-                if self.hides((row, end), first, count) {
+                if self.hides(row, end, first, count) {
                     continue;
                 }
-                self.scores(products, (row, end), count, &mut scratch);
+                self.scores(products, row, end, count, &mut scratch);
                 let range = (row, end);
                 let keys = (first, count);
                 isa.run(ExponentialRows {
@@ -273,7 +273,7 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
                     started,
                     scratch: &mut scratch,
                 });
-                self.values(products, (row, end), count, &mut scratch);
+                self.values(products, row, end, count, &mut scratch);
             }
             started = true;
         }
@@ -284,7 +284,8 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
     fn scores(
         &self,
         isa: Bf16Isa,
-        (row, end): (usize, usize),
+        row: usize,
+        end: usize,
         keys: usize,
         scratch: &mut Bf16AttentionScratch<'_>,
     ) {
@@ -311,7 +312,8 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
     fn values(
         &self,
         isa: Bf16Isa,
-        (row, end): (usize, usize),
+        row: usize,
+        end: usize,
         keys: usize,
         scratch: &mut Bf16AttentionScratch<'_>,
     ) {

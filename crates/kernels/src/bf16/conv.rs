@@ -158,7 +158,7 @@ pub(super) fn conv_with(
     epilogue.check(m, p.out_channels);
     let finish = TileFinish::new(epilogue);
     let y = Bf16ResultCells::of(y);
-    let beside = beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, p.out_channels), y));
+    let beside = beside.map(|beside| JoinedBf16Matrix::of(&beside, m, p.out_channels, y));
     let cin = p.in_channels / p.groups;
     let cout = p.out_channels / p.groups;
     #[cfg(target_arch = "x86_64")]

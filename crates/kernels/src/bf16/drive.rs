@@ -367,7 +367,7 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
             };
             let (tiles, offsets) = match layout.tile_rows {
                 0 => Default::default(),
-                tile_rows => tiles_of_block(a, (layout.rows, tile_rows), steps),
+                tile_rows => tiles_of_block(a, layout.rows, tile_rows, steps),
             };
             let mut column = self.column;
             while column < self.column_end {

@@ -107,7 +107,7 @@ fn gemm_with(
         c_stride: ldc,
         adds: false,
         finish: TileFinish::new(epilogue),
-        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, n), c)),
+        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, m, n, c)),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
@@ -142,7 +142,7 @@ pub fn finish_reals(
         c,
         ldc,
         finish: TileFinish::new(epilogue),
-        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, (m, n), c)),
+        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, m, n, c)),
     };
     let grain = (FINISH_GRAIN / n.max(1)).max(1);
     exec.pool.run_ranges(m, grain, |rows| exec.isa.run(FinishRows { from: &from, rows }));
@@ -198,7 +198,7 @@ impl IsaKernel for FinishRows<'_> {
             // SAFETY: the caller has checked the lengths; ranges of rows are disjoint, and behind the
             // last sums there is room for a vector.
             unsafe {
-                place.write(s, rows, sums, (from.n, TILE));
+                place.write(s, rows, sums, from.n, TILE);
                 place.activate(s, rows);
             }
             column += PANEL;

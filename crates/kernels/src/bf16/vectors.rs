@@ -186,7 +186,7 @@ pub(super) unsafe fn panel<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows:
         let part = RowsTimesPanel { a: on.a.wrapping_add(start * on.a_stride), place, ..*on };
         tile(d, &part, end - start, sums.as_mut_ptr());
         // SAFETY: rows start..end of the caller's.
-        unsafe { place.write(d.simd(), end - start, sums.as_ptr(), (PANEL, TILE)) };
+        unsafe { place.write(d.simd(), end - start, sums.as_ptr(), PANEL, TILE) };
         start = end;
     }
     // SAFETY: the caller vouches for C.

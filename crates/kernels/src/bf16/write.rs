@@ -74,7 +74,7 @@ impl JoinedBf16Matrix {
     ///
     /// # Panics
     /// Panics when there are fewer values than the product has, or none and C is not BF16.
-    pub(crate) fn of(beside: &Bf16Summand<'_>, (m, n): (usize, usize), c: Bf16ResultCells) -> Self {
+    pub(crate) fn of(beside: &Bf16Summand<'_>, m: usize, n: usize, c: Bf16ResultCells) -> Self {
         let own = match c {
             Bf16ResultCells::Bf16(c) => c.cast_const(),
             Bf16ResultCells::Fp32(_) => std::ptr::null(),
@@ -142,7 +142,7 @@ impl<S: Simd> TileResults<S> for ResultPart {
     unsafe fn write(&self, s: S, rows: usize, sums: *const f32, strides: (usize, usize)) {
         // SAFETY: the caller vouches for sums and C.
         unsafe {
-            Self::write(self, s, rows, sums, strides);
+            Self::write(self, s, rows, sums, strides.0, strides.1);
             self.activate(s, rows);
         }
     }
@@ -189,7 +189,8 @@ impl ResultPart {
         s: S,
         rows: usize,
         sums: *const f32,
-        (stride, next): (usize, usize),
+        stride: usize,
+        next: usize,
     ) {
         // SAFETY: the caller vouches for sums and C.
         unsafe {

@@ -187,9 +187,9 @@ impl SliceUnpacker<'_> {
                         if from * SLICE >= b.n() {
                             self.nothing(s, slice, unit, column);
                         } else if B >= FP16 {
-                            self.floats::<S, B>(s, (slice, from), unit, column);
+                            self.floats::<S, B>(s, slice, from, unit, column);
                         } else {
-                            self.unit::<S, B>(s, (slice, from), unit, column);
+                            self.unit::<S, B>(s, slice, from, unit, column);
                         }
                     }
                 }
@@ -229,7 +229,8 @@ impl SliceUnpacker<'_> {
     unsafe fn floats<S: Simd, const B: u32>(
         &self,
         s: S,
-        (slice, from): (usize, usize),
+        slice: usize,
+        from: usize,
         unit: usize,
         column: usize,
     ) {
@@ -256,7 +257,8 @@ impl SliceUnpacker<'_> {
     unsafe fn unit<S: Simd, const B: u32>(
         &self,
         s: S,
-        (slice, from): (usize, usize),
+        slice: usize,
+        from: usize,
         unit: usize,
         column: usize,
     ) {
@@ -265,12 +267,12 @@ impl SliceUnpacker<'_> {
         let bytes = b.slice(from).wrapping_add(unit * b.format().unit_bytes());
         // SAFETY: scales and shifts of a slice are whole; the caller vouches for the rest.
         unsafe {
-            let mut factors = self.factors(s, (from, unit * UNIT, column));
+            let mut factors = self.factors(s, from, unit * UNIT, column);
             for group in 0..UNIT / GROUP {
                 let row = unit * UNIT + group * GROUP;
                 // The last unit may have one block only.
                 if group * GROUP == HALF && b.format().block() == HALF && row < b.k() {
-                    factors = self.factors(s, (from, row, column));
+                    factors = self.factors(s, from, row, column);
                 }
                 let (scale, offset) = factors;
                 let lanes = group_bytes(s, &bits, bytes, group, column);
@@ -301,20 +303,22 @@ impl SliceUnpacker<'_> {
     unsafe fn factors<S: Simd>(
         &self,
         s: S,
-        (slice, row, column): (usize, usize, usize),
+        slice: usize,
+        row: usize,
+        column: usize,
     ) -> (S::F, S::F) {
         let b = self.b;
-        let at = (slice, row / b.format().block(), column);
+        let block = row / b.format().block();
         // SAFETY: scales and shifts of a slice are whole.
         unsafe {
-            let scale = b.scales.load(s, at);
+            let scale = b.scales.load(s, slice, block, column);
             let zero = s.splat(b.table_zero());
             let offset = match &b.shifts {
                 ShiftValues::Zero(own) => s.fnma(s.add(s.splat(*own), zero), scale, s.splat(0.0)),
                 ShiftValues::Zeros(all) => {
-                    s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0))
+                    s.fnma(s.add(all.load(s, slice, block, column), zero), scale, s.splat(0.0))
                 }
-                ShiftValues::Offsets(all) => s.fnma(zero, scale, all.load(s, at)),
+                ShiftValues::Offsets(all) => s.fnma(zero, scale, all.load(s, slice, block, column)),
             };
             (scale, offset)
         }

@@ -71,7 +71,9 @@ impl BlockFactorTable {
     pub(super) unsafe fn load<S: Simd>(
         &self,
         s: S,
-        (slice, block, column): (usize, usize, usize),
+        slice: usize,
+        block: usize,
+        column: usize,
     ) -> S::F {
         let at = (slice * self.blocks + block) * SLICE + column;
         let data = self.data.as_slice().as_ptr();
@@ -93,7 +95,7 @@ impl BlockFactorTable {
 
     /// Reads the factors of a slice, of its columns from `column` on.
     #[inline(always)]
-    pub(super) fn reader<S: Simd>(&self, s: S, (slice, column): (usize, usize)) -> FactorReader<S> {
+    pub(super) fn reader<S: Simd>(&self, s: S, slice: usize, column: usize) -> FactorReader<S> {
         let data = self.data.as_slice().as_ptr().cast::<u8>();
         let wholes = self.wholes.as_slice().as_ptr().cast::<u16>();
         let width = match self.form {
@@ -181,7 +183,8 @@ impl FactorWriter {
     #[allow(clippy::cast_possible_truncation, reason = "multiples are from -128 to 127")]
     pub(super) unsafe fn column(
         &self,
-        (slice, column): (usize, usize),
+        slice: usize,
+        column: usize,
         values: &[f32],
         wholes: &[f32],
     ) {

@@ -234,7 +234,7 @@ impl PackedBlocks {
         };
         let storage = BlockStorage { format, factors: FactorForm::Fp32, shift };
         let packed: Result<Self, std::convert::Infallible> =
-            Self::pack_columns(pool, storage, (k, n), |column, to| {
+            Self::pack_columns(pool, storage, k, n, |column, to| {
                 let at = column * blocks..(column + 1) * blocks;
                 to.scales.copy_from_slice(&scales[at.clone()]);
                 if let StoredZeros::Each(all) = zeros {
@@ -258,7 +258,8 @@ impl PackedBlocks {
     pub fn pack_columns<E: Send>(
         pool: &ThreadPool,
         storage: BlockStorage,
-        (k, n): (usize, usize),
+        k: usize,
+        n: usize,
         fill: impl Fn(usize, BlockColumn<'_>) -> Result<(), E> + Sync,
     ) -> Result<Self, E> {
         let BlockStorage { format, factors, shift } = storage;
@@ -418,9 +419,9 @@ impl SlicePacking {
                 fill(at, to).map_err(|error| (at, error))?;
                 // SAFETY: this task alone has the slice.
                 unsafe {
-                    self.scales.column((slice, column), &scales, &super_scales);
+                    self.scales.column(slice, column, &scales, &super_scales);
                     if let Some(writer) = self.shifts {
-                        writer.column((slice, column), &shifts, &super_shifts);
+                        writer.column(slice, column, &shifts, &super_shifts);
                     }
                 }
             }

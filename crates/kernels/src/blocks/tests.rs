@@ -15,7 +15,7 @@ fn numbers(k: usize, n: usize, bits: u32) -> Vec<u8> {
 }
 
 /// Products of every row count with weights in blocks against a plain loop.
-fn check(bits: u32, block: usize, (k, n): (usize, usize), own_zeros: bool) {
+fn check(bits: u32, block: usize, k: usize, n: usize, own_zeros: bool) {
     let format = BlockFormat::new(bits, block).unwrap();
     let blocks = k.div_ceil(block);
     let all = numbers(k, n, bits);
@@ -77,21 +77,21 @@ fn check(bits: u32, block: usize, (k, n): (usize, usize), own_zeros: bool) {
 #[test]
 fn numbers_of_every_width_are_right() {
     for bits in [2, 3, 4, 5, 6, 8] {
-        check(bits, 32, (96, 40), false);
-        check(bits, 64, (200, 17), true);
+        check(bits, 32, 96, 40, false);
+        check(bits, 64, 200, 17, true);
     }
 }
 
 #[test]
 fn blocks_of_every_length_are_right() {
     for block in [32, 64, 128, 256] {
-        check(4, block, (300, 300), true);
+        check(4, block, 300, 300, true);
     }
-    check(8, 256, (512, 16), false);
+    check(8, 256, 512, 16, false);
     // Two blocks make a unit, and the last unit has one.
     for (bits, k) in [(2, 210), (4, 40), (4, 200), (6, 16), (8, 80)] {
-        check(bits, 16, (k, 21), true);
-        check(bits, 16, (k, 21), false);
+        check(bits, 16, k, 21, true);
+        check(bits, 16, k, 21, false);
     }
 }
 
@@ -108,7 +108,7 @@ struct Stored {
     weights: Vec<f64>,
 }
 
-fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored {
+fn stored(storage: BlockStorage, k: usize, n: usize, seed: usize) -> Stored {
     let format = storage.format;
     let pool = ThreadPool::new(2);
     let block = format.block();
@@ -135,7 +135,7 @@ fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored 
         StoredShift::Offsets => -factor(column + 1, at, 0.0),
     };
     let packed: Result<PackedBlocks, ()> =
-        PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
+        PackedBlocks::pack_columns(&pool, storage, k, n, |column, to| {
             to.numbers.copy_from_slice(&all[column * k..(column + 1) * k]);
             for at in 0..blocks {
                 to.scales[at] = factor(column, at, 31.0);
@@ -195,7 +195,7 @@ fn scales_and_offsets_of_every_form_are_right() {
         (table, FactorForm::Fp16, StoredShift::Zero(0.0)),
     ] {
         let storage = BlockStorage { format, factors, shift };
-        let [one, two] = [1, 5].map(|seed| stored(storage, (k, n), seed));
+        let [one, two] = [1, 5].map(|seed| stored(storage, k, n, seed));
         for m in [1, 3, 7, 70] {
             let a = test_values(m * k, 1);
             for isa in Isa::available() {
@@ -239,15 +239,14 @@ fn scales_and_offsets_of_every_form_are_right() {
 fn a_column_that_fails_is_told() {
     let format = BlockFormat::new(4, 32).unwrap();
     let storage = BlockStorage { format, factors: FactorForm::Fp32, shift: StoredShift::Zero(0.0) };
-    let packed =
-        PackedBlocks::pack_columns(&ThreadPool::new(2), storage, (64, 100), |column, _| {
-            if column % 40 == 39 { Err(column) } else { Ok(()) }
-        });
+    let packed = PackedBlocks::pack_columns(&ThreadPool::new(2), storage, 64, 100, |column, _| {
+        if column % 40 == 39 { Err(column) } else { Ok(()) }
+    });
     assert_eq!(packed.unwrap_err(), 39);
 }
 
 /// Products whose every sum is exact in FP32, so that only the right numbers give them.
-fn check_halves(half: HalfKind, (k, n): (usize, usize)) {
+fn check_halves(half: HalfKind, k: usize, n: usize) {
     let weight = |row: usize, column: usize| ((row * 7 + column * 3) % 33) as f32 / 8.0 - 2.0;
     let storage = BlockStorage {
         format: BlockFormat::halves(half),
@@ -256,7 +255,7 @@ fn check_halves(half: HalfKind, (k, n): (usize, usize)) {
     };
     let pool = ThreadPool::new(2);
     let packed: Result<PackedBlocks, ()> =
-        PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
+        PackedBlocks::pack_columns(&pool, storage, k, n, |column, to| {
             assert!(to.scales.is_empty() && to.shifts.is_empty());
             for (row, to) in to.numbers.chunks_exact_mut(2).enumerate() {
                 let number = weight(row, column);
@@ -298,7 +297,7 @@ fn check_halves(half: HalfKind, (k, n): (usize, usize)) {
 #[test]
 fn floats_of_16_bits_are_exact_and_stay_as_small_as_they_are() {
     for half in [HalfKind::Fp16, HalfKind::Bf16] {
-        check_halves(half, (96, 40));
-        check_halves(half, (45, 300));
+        check_halves(half, 96, 40);
+        check_halves(half, 45, 300);
     }
 }

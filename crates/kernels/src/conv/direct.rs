@@ -186,7 +186,7 @@ impl DirectConvRows<'_> {
                 ..*step
             };
             // SAFETY: the band, y and the finish have these pixels.
-            unsafe { tile(s, &part, (rows, lines, distance)) };
+            unsafe { tile(s, &part, rows, lines, distance) };
             pixel += rows;
         }
     }
@@ -251,7 +251,7 @@ macro_rules! by_rows {
 /// # Safety
 /// The step's pointers are valid for the pixels.
 #[inline(always)]
-unsafe fn tile<S: Simd>(s: S, step: &GemmStep, (rows, lines, d): (usize, usize, usize)) {
+unsafe fn tile<S: Simd>(s: S, step: &GemmStep, rows: usize, lines: usize, d: usize) {
     match step.columns.div_ceil(S::LANES) {
         1 => by_rows!(s, step, rows, lines, d, 1: 1 4 6 12 14),
         2 => by_rows!(s, step, rows, lines, d, 2: 1 4 6 12 14),

@@ -261,7 +261,7 @@ pub fn conv_int8(
                     if let Some(lines) = lines {
                         // SAFETY: the lengths are checked above, and the target is borrowed
                         // exclusively.
-                        unsafe { lines::multiply(exec, (amx, vectors), &job.with(lines)) };
+                        unsafe { lines::multiply(exec, amx, vectors, &job.with(lines)) };
                         continue;
                     }
                 }

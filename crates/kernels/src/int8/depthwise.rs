@@ -80,10 +80,10 @@ impl DotKernel for Int8DepthwiseRows<'_> {
             let taps = &taps[..];
             let first = row * w.out[2];
             let done = match (p.kernel[2], p.stride[2], p.dilation[2]) {
-                (3, 1, 1) => rows.lines::<D, 3, 1>(d, taps, first, (from, to)),
-                (3, 2, 1) => rows.lines::<D, 3, 2>(d, taps, first, (from, to)),
-                (5, 1, 1) => rows.lines::<D, 5, 1>(d, taps, first, (from, to)),
-                (5, 2, 1) => rows.lines::<D, 5, 2>(d, taps, first, (from, to)),
+                (3, 1, 1) => rows.lines::<D, 3, 1>(d, taps, first, from, to),
+                (3, 2, 1) => rows.lines::<D, 3, 2>(d, taps, first, from, to),
+                (5, 1, 1) => rows.lines::<D, 5, 1>(d, taps, first, from, to),
+                (5, 2, 1) => rows.lines::<D, 5, 2>(d, taps, first, from, to),
                 _ => false,
             };
             if done {
@@ -125,7 +125,8 @@ impl Int8DepthwiseRows<'_> {
         d: D,
         taps: &[Int8DepthwiseTap],
         first: usize,
-        (from, to): (usize, usize),
+        from: usize,
+        to: usize,
     ) -> bool {
         let channels = self.window.params.in_channels;
         let most = match to - from {

@@ -295,7 +295,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(
         && m >= tiles::MIN_ROWS
     {
         // SAFETY: as this function's.
-        unsafe { tiles::multiply(exec, (amx, vectors), job, wanted) };
+        unsafe { tiles::multiply(exec, amx, vectors, job, wanted) };
         return;
     }
     let chunks = if panels >= wanted && m <= FEW_ROWS { 1 } else { (m / CHUNK_ROWS).max(1) };

@@ -71,7 +71,8 @@ impl DotKernel for Int8LinePart<'_, '_> {
 /// have no zero points, and the image has the size of the lines.
 pub(super) unsafe fn multiply(
     exec: KernelContext<'_>,
-    (amx, vectors): (Amx, Vnni),
+    amx: Amx,
+    vectors: Vnni,
     job: &Int8Product<LineConv<'_>>,
 ) {
     let steps = job.a.steps();

@@ -169,7 +169,7 @@ impl<'a> Int8RowSums<'a> {
 
     /// Where two rows of C lie.
     #[inline(always)]
-    fn lines(&self, c: *mut u8, [first, second]: [usize; 2]) -> [*mut u8; 2] {
+    fn lines(&self, c: *mut u8, first: usize, second: usize) -> [*mut u8; 2] {
         let stride = self.place.c_stride;
         [c.wrapping_add(first * stride), c.wrapping_add(second * stride)]
     }
@@ -185,7 +185,7 @@ impl<'a> Int8RowSums<'a> {
             // SAFETY: the caller vouches for the rows.
             unsafe {
                 let bytes = d.narrow(to, self.scaled(rows));
-                d.store_rows(self.lines(c, rows), bytes, self.place.width);
+                d.store_rows(self.lines(c, rows[0], rows[1]), bytes, self.place.width);
             }
         }
     }
@@ -222,7 +222,7 @@ impl<'a> Int8RowSums<'a> {
                     }
                 }
                 let bytes = d.narrow(to, square);
-                d.store_rows(self.lines(c, rows), bytes, self.place.width);
+                d.store_rows(self.lines(c, rows[0], rows[1]), bytes, self.place.width);
             }
         }
     }
@@ -242,7 +242,7 @@ impl<'a> Int8RowSums<'a> {
                 for (vector, &bias) in biases.iter().enumerate().take(vectors) {
                     let sum = s.to_float(self.sum(row, vector));
                     let scaled = s.fma(sum, self.scales[vector], bias);
-                    self.store(c, (row, vector), scaled);
+                    self.store(c, row, vector, scaled);
                 }
             }
         }
@@ -257,7 +257,7 @@ impl<'a> Int8RowSums<'a> {
                 // SAFETY: the caller vouches for the rows.
                 unsafe {
                     let sum = self.d.simd().of_bits(self.sum(row, vector));
-                    self.store(c.cast(), (row, vector), sum);
+                    self.store(c.cast(), row, vector, sum);
                 }
             }
         }
@@ -268,7 +268,7 @@ impl<'a> Int8RowSums<'a> {
     /// # Safety
     /// C has the row and a column of the vector.
     #[inline(always)]
-    unsafe fn store(&self, c: *mut f32, (row, vector): (usize, usize), v: F) {
+    unsafe fn store(&self, c: *mut f32, row: usize, vector: usize, v: F) {
         let column = vector * COLUMNS;
         let count = (self.place.width - column).min(COLUMNS);
         // SAFETY: the caller vouches for the place.

@@ -115,7 +115,7 @@ impl<A: ByteRows> AmxPart<'_, A> {
                 unsafe { fill.pair(d) };
             }
         }
-        let (list, steps) = tiles_of_block(block, (rows, room.tile_rows), room.steps);
+        let (list, steps) = tiles_of_block(block, rows, room.tile_rows, room.steps);
         let a = RowTiles { list: &list, steps: &steps, stride: STEP };
         let columns = self.columns.clone();
         let amx = self.amx;
@@ -331,7 +331,8 @@ impl<A: ByteRows> AmxRowCopy<'_, A> {
 /// The same as for [`super::drive::multiply`]; B is packed for VNNI.
 pub(super) unsafe fn multiply<A: ByteRows>(
     exec: KernelContext<'_>,
-    (amx, vectors): (Amx, Vnni),
+    amx: Amx,
+    vectors: Vnni,
     job: &Int8Product<A>,
     wanted: usize,
 ) {

@@ -196,7 +196,8 @@ impl PagedCache {
         s: S,
         vector: usize,
         count: usize,
-        (near, stride): (*mut f32, usize),
+        near: *mut f32,
+        stride: usize,
     ) {
         let start = self.start(vector);
         let whole = self.step.is_multiple_of(S::LANES) && stride.is_multiple_of(S::LANES);

@@ -197,7 +197,7 @@ impl PagedAttentionTask<'_> {
                 self.foresee(s, self.places.keys, span.first + column + done);
                 // SAFETY: the cache has the vectors, and the panel has room for them.
                 unsafe {
-                    self.places.keys.columns(s, vector, side, (panel.add(done), stride));
+                    self.places.keys.columns(s, vector, side, panel.add(done), stride);
                 }
                 done += side;
             }
@@ -293,7 +293,7 @@ impl PagedAttentionTask<'_> {
             let plain = self.places.values.plain(vector).filter(|_| few || side == span.count);
             if let Some(values) = plain {
                 // SAFETY: the cache has these values.
-                unsafe { self.multiply_values(s, values, (done, side), scratch) };
+                unsafe { self.multiply_values(s, values, done, side, scratch) };
                 done += side;
                 continue;
             }
@@ -308,7 +308,7 @@ impl PagedAttentionTask<'_> {
                 copied += side;
             }
             // SAFETY: these values were copied.
-            unsafe { self.multiply_values(s, near, (done, count), scratch) };
+            unsafe { self.multiply_values(s, near, done, count, scratch) };
             done += count;
         }
     }
@@ -323,7 +323,8 @@ impl PagedAttentionTask<'_> {
         &self,
         s: S,
         values: *const f32,
-        (first, count): (usize, usize),
+        first: usize,
+        count: usize,
         scratch: &mut PagedScratch<'_>,
     ) {
         let width = S::LANES * S::TILE_VECTORS;

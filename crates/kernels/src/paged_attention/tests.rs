@@ -26,7 +26,7 @@ enum Caches {
 }
 
 impl Caches {
-    fn new(kind: Kind, [keys, values]: [usize; 2], vectors: usize) -> Self {
+    fn new(kind: Kind, keys: usize, values: usize, vectors: usize) -> Self {
         match kind {
             Kind::Fp32 => Self::Fp32([keys, values].map(|n| vec![0.25; n])),
             Kind::Fp16 => Self::Fp16([keys, values].map(|n| vec![f16::from_f32(0.25); n])),
@@ -51,8 +51,8 @@ impl Caches {
     }
 
     /// An element of the keys (0) or values (1), in blocks of so many positions.
-    fn at(&self, part: usize, vector: usize, (size, block): (usize, usize), i: usize) -> f64 {
-        let at = place(part, vector, (size, block), i);
+    fn at(&self, part: usize, vector: usize, size: usize, block: usize, i: usize) -> f64 {
+        let at = place(part, vector, size, block, i);
         match self {
             Self::Fp32(all) => f64::from(all[part][at]),
             Self::Fp16(all) => all[part][at].to_f64(),
@@ -63,7 +63,7 @@ impl Caches {
 }
 
 /// Where an element of the keys (0) or values (1) lies.
-fn place(part: usize, vector: usize, (size, block): (usize, usize), i: usize) -> usize {
+fn place(part: usize, vector: usize, size: usize, block: usize, i: usize) -> usize {
     if part == 0 { (vector / block * size + i) * block + vector % block } else { vector * size + i }
 }
 
@@ -119,7 +119,7 @@ impl Case {
 
     fn caches(&self) -> Caches {
         let vectors = self.blocks().1 * self.kv_heads * self.block_size;
-        Caches::new(self.kind, self.sizes.map(|size| vectors * size), vectors)
+        Caches::new(self.kind, vectors * self.sizes[0], vectors * self.sizes[1], vectors)
     }
 
     /// Repeatable rows of Q, K and V.
@@ -191,7 +191,7 @@ impl Case {
                         let dot: f64 = (0..size)
                             .map(|i| {
                                 f64::from(q[at + i])
-                                    * caches.at(0, vector, (size, self.block_size), i)
+                                    * caches.at(0, vector, size, self.block_size, i)
                             })
                             .sum();
                         let scaled = dot * f64::from(0.4_f32);
@@ -207,7 +207,7 @@ impl Case {
                             .iter()
                             .zip(&weights)
                             .map(|(&vector, w)| {
-                                w * caches.at(1, vector, (value_size, self.block_size), i)
+                                w * caches.at(1, vector, value_size, self.block_size, i)
                             })
                             .sum();
                         y.push(sum / total);
@@ -235,7 +235,7 @@ impl Case {
                     let at = ((starts[sequence] + row) * self.kv_heads + head) * size;
                     for i in 0..size {
                         let wrote = f64::from(inputs[part + 1][at + i]);
-                        let found = caches.at(part, vector, (size, self.block_size), i);
+                        let found = caches.at(part, vector, size, self.block_size, i);
                         assert!((wrote - found).abs() <= limit, "{self:?} {wrote} {found}");
                     }
                 }
@@ -366,7 +366,7 @@ fn what_lies_behind_a_sequence_is_not_looked_at() {
             for (sequence, &(_, length)) in case.sequences.iter().enumerate() {
                 for (position, head) in (0..length).flat_map(|p| [(p, 0), (p, 1)]) {
                     let vector = case.vector(sequence, head, position);
-                    (0..16).for_each(|i| own[place(part, vector, (16, 16), i)] = true);
+                    (0..16).for_each(|i| own[place(part, vector, 16, 16, i)] = true);
                 }
             }
             for (x, own) in all.iter_mut().zip(&own) {

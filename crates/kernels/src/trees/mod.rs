@@ -143,9 +143,9 @@ impl<'a> LaidTree<'a> {
     fn packed<N: BranchlessNode>(&self) -> impl Iterator<Item = N> {
         self.nodes.iter().zip(&self.children).map(|(node, &child)| match **node {
             GivenTreeNode::Branch { feature, range, missing_is_yes, .. } => {
-                N::new(feature, range, child, missing_is_yes)
+                N::new(feature, range.0, range.1, child, missing_is_yes)
             }
-            GivenTreeNode::Leaf(_) => N::new(0, ALWAYS_NO, child, false),
+            GivenTreeNode::Leaf(_) => N::new(0, ALWAYS_NO.0, ALWAYS_NO.1, child, false),
         })
     }
 }
@@ -265,7 +265,8 @@ impl PreparedTrees {
     pub fn sum(
         &self,
         exec: KernelContext<'_>,
-        (x, width): (&[f32], usize),
+        x: &[f32],
+        width: usize,
         scores: &mut [f32],
         voted: &mut [bool],
     ) {
@@ -521,7 +522,7 @@ mod tests {
             let (expected, votes) = plain(trees, &rows, targets);
             let mut scores = vec![7.0; count * targets];
             let mut voted = vec![true; count * targets];
-            ready.sum(KernelContext::new(&pool), (&rows.concat(), width), &mut scores, &mut voted);
+            ready.sum(KernelContext::new(&pool), &rows.concat(), width, &mut scores, &mut voted);
             assert_eq!(scores, expected, "{count} rows");
             match ready.always_voted() {
                 None => assert_eq!(voted, votes),
@@ -566,7 +567,7 @@ mod tests {
         let ready = PreparedTrees::new(&trees, 2).unwrap();
         let mut scores = [0.0; 6];
         let pool = ThreadPool::new(1);
-        ready.sum(KernelContext::new(&pool), (&[], 0), &mut scores, &mut []);
+        ready.sum(KernelContext::new(&pool), &[], 0, &mut scores, &mut []);
         assert_eq!(scores, [0.5, 2.0, 0.5, 2.0, 0.5, 2.0]);
         assert_eq!(ready.always_voted(), Some(&[0, 1][..]));
     }

@@ -7,7 +7,7 @@ pub(super) trait BranchlessNode: Copy + Send + Sync + 'static {
     fn fits(feature: u32, from: f32, child: usize) -> bool;
 
     /// Makes a node.
-    fn new(feature: u32, range: (f32, f32), child: usize, missing_is_yes: bool) -> Self;
+    fn new(feature: u32, from: f32, to: f32, child: usize, missing_is_yes: bool) -> Self;
 
     /// The feature that it asks for.
     fn feature(self) -> usize;
@@ -26,7 +26,7 @@ impl BranchlessNode for CompactNode {
         feature < 1 << 15 && from == f32::NEG_INFINITY && child < 1 << 16
     }
 
-    fn new(feature: u32, (_, to): (f32, f32), child: usize, missing_is_yes: bool) -> Self {
+    fn new(feature: u32, _: f32, to: f32, child: usize, missing_is_yes: bool) -> Self {
         let rest = feature | u32::from(missing_is_yes) << 15;
         Self(u64::from(to.to_bits()) | u64::from(rest) << 32 | (child as u64) << 48)
     }
@@ -63,7 +63,7 @@ impl BranchlessNode for WideNode {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "`fits` was asked before")]
-    fn new(feature: u32, (from, to): (f32, f32), child: usize, missing_is_yes: bool) -> Self {
+    fn new(feature: u32, from: f32, to: f32, child: usize, missing_is_yes: bool) -> Self {
         let feature = feature | u32::from(missing_is_yes) << 31;
         Self { from, to, feature, child: child as u32 }
     }
@@ -89,7 +89,7 @@ mod tests {
 
     fn walks<N: BranchlessNode>() {
         for missing in [false, true] {
-            let node = N::new(1234, (f32::NEG_INFINITY, -2.5), 4321, missing);
+            let node = N::new(1234, f32::NEG_INFINITY, -2.5, 4321, missing);
             assert_eq!(node.feature(), 1234);
             assert_eq!(node.next::<true>(-2.5), 4322);
             assert_eq!(node.next::<false>(-2.4), 4321);
@@ -97,7 +97,7 @@ mod tests {
             assert_eq!(node.next::<false>(f32::NAN), 4321);
             assert_eq!(node.next::<false>(f32::NEG_INFINITY), 4322);
         }
-        let leaf = N::new(0, (f32::NEG_INFINITY, f32::NAN), 7, false);
+        let leaf = N::new(0, f32::NEG_INFINITY, f32::NAN, 7, false);
         for x in [0.0, f32::NAN, f32::NEG_INFINITY] {
             assert_eq!((leaf.next::<true>(x), leaf.next::<false>(x)), (7, 7));
         }
@@ -110,7 +110,7 @@ mod tests {
         let open = f32::NEG_INFINITY;
         assert!(CompactNode::fits(32_767, open, 65_535) && !CompactNode::fits(0, 0.0, 0));
         assert!(!CompactNode::fits(32_768, open, 0) && !CompactNode::fits(0, open, 65_536));
-        let equal = WideNode::new(5, (1.5, 1.5), 8, true);
+        let equal = WideNode::new(5, 1.5, 1.5, 8, true);
         assert_eq!([1.0, 1.5, 2.0, f32::NAN].map(|x| equal.next::<true>(x)), [8, 9, 8, 9]);
     }
 }

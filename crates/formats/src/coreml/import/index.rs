@@ -35,7 +35,7 @@ fn gather(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let axis = low.int(op, "axis")?.unwrap_or(0);
     let batch = batch_dims(low, op)?;
     if batch != 0 {
-        return gather_in_batches(low, op, (x, indices), axis, batch);
+        return gather_in_batches(low, op, x, indices, axis, batch);
     }
     let result = low.node("Gather", &attributes([("axis", axis.into())]), &[x, indices])?;
     low.give(op, &[result])
@@ -45,7 +45,8 @@ fn gather(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
 fn gather_in_batches(
     low: &mut ProgramLowering,
     op: &LoweredOperation<'_>,
-    (x, indices): (ValueId, ValueId),
+    x: ValueId,
+    indices: ValueId,
     axis: i64,
     batch: i64,
 ) -> Result<()> {

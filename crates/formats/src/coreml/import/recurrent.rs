@@ -108,7 +108,8 @@ impl LoweredRecurrence {
         &self,
         low: &mut ProgramLowering,
         op: &LoweredOperation<'_>,
-        [forward, back]: [&'static str; 2],
+        forward: &'static str,
+        back: &'static str,
         order: &[usize],
     ) -> Result<Option<ValueId>> {
         let mut each = Vec::new();
@@ -139,7 +140,7 @@ impl LoweredRecurrence {
         op: &LoweredOperation<'_>,
         names: [&'static str; 2],
     ) -> Result<ValueId> {
-        let found = self.parameter(low, op, names, self.gates)?;
+        let found = self.parameter(low, op, names[0], names[1], self.gates)?;
         found.ok_or_else(|| CoreMlError::invalid(format!("input '{}' is missing", names[0])))
     }
 
@@ -147,7 +148,8 @@ impl LoweredRecurrence {
     fn biases(
         &self,
         low: &mut ProgramLowering,
-        [input, state]: [Option<ValueId>; 2],
+        input: Option<ValueId>,
+        state: Option<ValueId>,
     ) -> Result<Option<ValueId>> {
         if input.is_none() && state.is_none() {
             return Ok(None);
@@ -250,8 +252,8 @@ fn rnn(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let activation = function(low, op, "activation", "tanh")?;
     let w = layer.weights(low, op, ["weight_ih", ""])?;
     let r = layer.weights(low, op, ["weight_hh", ""])?;
-    let bias = layer.parameter(low, op, ["bias", ""], layer.gates)?;
-    let bias = layer.biases(low, [bias, None])?;
+    let bias = layer.parameter(low, op, "bias", "", layer.gates)?;
+    let bias = layer.biases(low, bias, None)?;
     let state = layer.state(low, op, "initial_h")?;
     let inputs = [Some(layer.x), Some(w), Some(r), bias, None, Some(state)];
     let named = layer.attributes(&[activation]);
@@ -268,15 +270,15 @@ fn gru(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     let activation = function(low, op, "activation", "tanh")?;
     let w = layer.weights(low, op, ["weight_ih", ""])?;
     let r = layer.weights(low, op, ["weight_hh", ""])?;
-    let of_state = layer.parameter(low, op, ["bias", ""], layer.gates)?;
+    let of_state = layer.parameter(low, op, "bias", "", layer.gates)?;
     let mut of_input = None;
     let mut named = layer.attributes(&[gate, activation]);
     if op.opset >= 8 {
-        of_input = layer.parameter(low, op, ["input_bias", ""], layer.gates)?;
+        of_input = layer.parameter(low, op, "input_bias", "", layer.gates)?;
         let after = low.flag(op, "reset_after", false)?;
         named.insert("linear_before_reset".to_owned(), after.into());
     }
-    let bias = layer.biases(low, [of_input, of_state])?;
+    let bias = layer.biases(low, of_input, of_state)?;
     let state = layer.state(low, op, "initial_h")?;
     let inputs = [Some(layer.x), Some(w), Some(r), bias, None, Some(state)];
     match low.node_of((ONNX_DOMAIN, "GRU"), &named, &inputs, 2)?.as_slice() {
@@ -295,9 +297,9 @@ fn lstm(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<()> {
     ];
     let w = layer.weights(low, op, ["weight_ih", "weight_ih_back"])?;
     let r = layer.weights(low, op, ["weight_hh", "weight_hh_back"])?;
-    let bias = layer.parameter(low, op, ["bias", "bias_back"], layer.gates)?;
-    let bias = layer.biases(low, [bias, None])?;
-    let peepholes = layer.parameter(low, op, ["peephole", "peephole_back"], &[0, 2, 1])?;
+    let bias = layer.parameter(low, op, "bias", "bias_back", layer.gates)?;
+    let bias = layer.biases(low, bias, None)?;
+    let peepholes = layer.parameter(low, op, "peephole", "peephole_back", &[0, 2, 1])?;
     let states = [layer.state(low, op, "initial_h")?, layer.state(low, op, "initial_c")?];
     if let Some(clip) = low.float(op, "clip")? {
         let cell = ClippedCell { functions, clip, w, r, bias, peepholes, states };

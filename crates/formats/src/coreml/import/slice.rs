@@ -144,7 +144,7 @@ fn slice_update(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<
     if depth == 0 {
         return low.give(op, &[update]);
     }
-    let each = (0..depth).map(|axis| places(low, &bounds, (x, update), axis));
+    let each = (0..depth).map(|axis| places(low, &bounds, x, update, axis));
     let each = each.collect::<Result<Vec<ValueId>>>()?;
     let mut lengths = Vec::with_capacity(depth);
     for &places in &each {
@@ -170,7 +170,8 @@ fn slice_update(low: &mut ProgramLowering, op: &LoweredOperation<'_>) -> Result<
 fn places(
     low: &mut ProgramLowering,
     bounds: &SliceBoundValues,
-    (x, update): (ValueId, ValueId),
+    x: ValueId,
+    update: ValueId,
     axis: usize,
 ) -> Result<ValueId> {
     let zero = low.scalar(0_i64);

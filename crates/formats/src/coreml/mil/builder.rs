@@ -382,7 +382,8 @@ impl MilBuilder {
     /// Fails like [`MilBuilder::op`].
     pub fn op_with_blocks(
         &mut self,
-        (operator, stem): (&str, &str),
+        operator: &str,
+        stem: &str,
         inputs: Vec<(&str, MilArg)>,
         blocks: Vec<MilBlock>,
         outputs: usize,

@@ -45,7 +45,7 @@ fn encode_function(
 ) -> Result<proto::MilFunctionProto> {
     let block = encode_block(&function.block, &function.opset, sink)?;
     Ok(proto::MilFunctionProto {
-        inputs: function.inputs.iter().map(named_type).collect(),
+        inputs: function.inputs.iter().map(|(name, stated)| named_type(name, stated)).collect(),
         opset: function.opset.clone(),
         block_specializations: BTreeMap::from([(function.opset.clone(), block)]),
         ..proto::MilFunctionProto::default()
@@ -60,7 +60,7 @@ fn encode_block(
     let operations = block.operations.iter().map(|operation| one(operation, opset, sink));
     Ok(proto::MilBlockProto {
         operations: operations.collect::<Result<_>>()?,
-        inputs: block.inputs.iter().map(named_type).collect(),
+        inputs: block.inputs.iter().map(|(name, stated)| named_type(name, stated)).collect(),
         outputs: block.outputs.clone(),
         ..proto::MilBlockProto::default()
     })
@@ -91,14 +91,14 @@ fn one(
     Ok(proto::MilOperationProto {
         r#type: operation.operator.clone(),
         inputs,
-        outputs: operation.outputs.iter().map(named_type).collect(),
+        outputs: operation.outputs.iter().map(|(name, stated)| named_type(name, stated)).collect(),
         blocks: blocks.collect::<Result<_>>()?,
         attributes,
     })
 }
 
-fn named_type((name, stated): &(String, MilType)) -> proto::NamedValueType {
-    proto::NamedValueType { name: name.clone(), r#type: Some(value_type(stated)) }
+fn named_type(name: &str, stated: &MilType) -> proto::NamedValueType {
+    proto::NamedValueType { name: name.to_owned(), r#type: Some(value_type(stated)) }
 }
 
 fn value_type(stated: &MilType) -> proto::MilValueTypeProto {

@@ -193,7 +193,8 @@ pub(super) fn outputs(
     cx: &mut NetworkLowering,
     features: &[ModelFeature],
     network: &NetworkProto,
-    (kind, description): (NetworkKind, &ModelDescription),
+    kind: NetworkKind,
+    description: &ModelDescription,
 ) -> Result<Option<ClassifierClasses>, CoreMlError> {
     let mapping: ArrayMapping = choice(network.array_input_shape_mapping, "mapping of arrays")?;
     let classes = match kind {
@@ -224,7 +225,7 @@ fn output(
     let blob = cx.find(&feature.name).ok_or_else(missing)?;
     match &feature.kind {
         FeatureType::Array { dtype, shape, shapes, .. } => {
-            let id = shaped(cx, blob, (shape, shapes), rank_5)?;
+            let id = shaped(cx, blob, shape, shapes, rank_5)?;
             cx.cast(id, *dtype)
         }
         FeatureType::Image { colors, .. } => {
@@ -248,7 +249,8 @@ fn output(
 fn shaped(
     cx: &mut NetworkLowering,
     blob: ScopeBlob,
-    (shape, shapes): (&[usize], &FeatureShapes),
+    shape: &[usize],
+    shapes: &FeatureShapes,
     rank_5: bool,
 ) -> Result<ValueId, CoreMlError> {
     let rank = match shapes {

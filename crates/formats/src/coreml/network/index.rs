@@ -63,7 +63,7 @@ pub(super) fn scatter(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutput
     let positions = cx.reshape(positions, &shape)?;
     let wanted = cx.shape(updates)?;
     let positions = cx.node("Expand", &[positions, wanted], &[])?;
-    scattered(cx, [data, positions, updates], params)
+    scattered(cx, data, positions, updates, params)
 }
 
 /// `scatterAlongAxis`.
@@ -72,12 +72,14 @@ pub(super) fn scatter_along_axis(cx: &mut NetworkLowering, call: &LayerCall) -> 
     let data = cx.exact(call.input(0)?)?;
     let positions = cx.whole(call.input(1)?)?;
     let updates = cx.exact(call.input(2)?)?;
-    scattered(cx, [data, positions, updates], params)
+    scattered(cx, data, positions, updates, params)
 }
 
 fn scattered(
     cx: &mut NetworkLowering,
-    [data, positions, updates]: [ValueId; 3],
+    data: ValueId,
+    positions: ValueId,
+    updates: ValueId,
     params: ScatterLayerProto,
 ) -> LayerOutputs {
     let (updates, name) = reduction(cx, updates, params.mode)?;

@@ -369,7 +369,7 @@ impl NetworkLowering {
     ) -> Result<ValueId, CoreMlError> {
         let inputs = inputs.iter().map(|&id| Some(id)).collect();
         self.scope().graph.opsets.insert(ML_DOMAIN.to_owned(), ML_OPSET);
-        one(&self.nodes_of((ML_DOMAIN, operator), inputs, attributes, 1)?)
+        one(&self.nodes_of(ML_DOMAIN, operator, inputs, attributes, 1)?)
     }
 
     /// Adds a node with several results.
@@ -383,12 +383,13 @@ impl NetworkLowering {
         attributes: &[(&str, AttributeValue)],
         outputs: usize,
     ) -> Result<Vec<ValueId>, CoreMlError> {
-        self.nodes_of((ONNX_DOMAIN, operator), inputs, attributes, outputs)
+        self.nodes_of(ONNX_DOMAIN, operator, inputs, attributes, outputs)
     }
 
     fn nodes_of(
         &mut self,
-        (domain, operator): (&str, &str),
+        domain: &str,
+        operator: &str,
         inputs: Vec<Option<ValueId>>,
         attributes: &[(&str, AttributeValue)],
         outputs: usize,

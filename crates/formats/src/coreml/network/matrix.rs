@@ -15,7 +15,8 @@ use crate::coreml::proto::network::layers::{
 fn transposed(
     cx: &mut NetworkLowering,
     found: Option<&NetworkWeightsProto>,
-    [rows, columns]: [usize; 2],
+    rows: usize,
+    columns: usize,
 ) -> Result<ValueId, CoreMlError> {
     let tensor = weights::tensor(found, "weights", &[rows, columns])?;
     let values = tensor.permute(&[1, 0])?.to_vec::<f32>()?;
@@ -37,7 +38,7 @@ pub(super) fn inner_product(cx: &mut NetworkLowering, call: &LayerCall) -> Layer
         false => None,
     };
     if rank == 3 && !blob.hidden {
-        let matrix = transposed(cx, params.weights.as_ref(), [output, input])?;
+        let matrix = transposed(cx, params.weights.as_ref(), output, input)?;
         let mut id = cx.node("MatMul", &[blob.id, matrix], &[])?;
         if let Some(bias) = bias {
             let bias = cx.constant(bias);
@@ -73,15 +74,22 @@ pub(super) fn inner_product(cx: &mut NetworkLowering, call: &LayerCall) -> Layer
     Ok(vec![ScopeBlob { id, ..blob }])
 }
 
+/// Table of an embedding and the bias of its rows.
+struct EmbeddingWeights<'a> {
+    found: Option<&'a NetworkWeightsProto>,
+    bias: Option<&'a NetworkWeightsProto>,
+}
+
 /// Rows of a table by numbers, and a bias.
 fn look_up(
     cx: &mut NetworkLowering,
     positions: ValueId,
-    (found, bias): (Option<&NetworkWeightsProto>, Option<&NetworkWeightsProto>),
-    [width, entries]: [usize; 2],
+    EmbeddingWeights { found, bias }: EmbeddingWeights<'_>,
+    width: usize,
+    entries: usize,
     axes: &[i64],
 ) -> Result<ValueId, CoreMlError> {
-    let table = transposed(cx, found, [width, entries])?;
+    let table = transposed(cx, found, width, entries)?;
     let positions = cx.squeeze(positions, axes)?;
     let positions = cx.cast(positions, DataType::Int64)?;
     let mut id = cx.node("Gather", &[table, positions], &[])?;
@@ -109,8 +117,16 @@ pub(super) fn embedding(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutp
     let params: EmbeddingLayerProto = call.read()?;
     let blob = call.input(0)?;
     let bias = optional(params.has_bias, params.bias.as_ref())?;
-    let sizes = [size(params.output_channels)?, size(params.input_dim)?];
-    let id = look_up(cx, blob.id, (params.weights.as_ref(), bias), sizes, &[-3, -2, -1])?;
+    let width = size(params.output_channels)?;
+    let entries = size(params.input_dim)?;
+    let id = look_up(
+        cx,
+        blob.id,
+        EmbeddingWeights { found: params.weights.as_ref(), bias },
+        width,
+        entries,
+        &[-3, -2, -1],
+    )?;
     Ok(vec![ScopeBlob { id: cx.unsqueeze(id, &[-2, -1])?, ..blob }])
 }
 
@@ -119,8 +135,16 @@ pub(super) fn embedding_nd(cx: &mut NetworkLowering, call: &LayerCall) -> LayerO
     let params: EmbeddingNd = call.read()?;
     let blob = call.input(0)?;
     let bias = optional(params.has_bias, params.bias.as_ref())?;
-    let sizes = [size(params.embedding_size)?, size(params.vocab_size)?];
-    let id = look_up(cx, blob.id, (params.weights.as_ref(), bias), sizes, &[-1])?;
+    let width = size(params.embedding_size)?;
+    let entries = size(params.vocab_size)?;
+    let id = look_up(
+        cx,
+        blob.id,
+        EmbeddingWeights { found: params.weights.as_ref(), bias },
+        width,
+        entries,
+        &[-1],
+    )?;
     Ok(vec![ScopeBlob { id, ..blob }])
 }
 
@@ -141,7 +165,7 @@ pub(super) fn batched_mat_mul(cx: &mut NetworkLowering, call: &LayerCall) -> Lay
         let rows = size(params.weight_matrix_first_dimension)?;
         let columns = size(params.weight_matrix_second_dimension)?;
         // The file has columns one after the other.
-        let matrix = transposed(cx, params.weights.as_ref(), [columns, rows])?;
+        let matrix = transposed(cx, params.weights.as_ref(), columns, rows)?;
         let mut id = cx.node("MatMul", &[blob.id, matrix], &[])?;
         if params.has_bias {
             let bias = weights::tensor(params.bias.as_ref(), "bias", &[columns])?;

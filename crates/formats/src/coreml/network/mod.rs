@@ -103,7 +103,7 @@ fn function(
     note(&network.label_probability_layer_name, true);
     border::inputs(&mut cx, &inputs, &network)?;
     cx.layers(&network.layers)?;
-    let labels = border::outputs(&mut cx, &outputs, &network, (kind, description))?;
+    let labels = border::outputs(&mut cx, &outputs, &network, kind, description)?;
     let graph = cx.finish()?;
     Ok(CoreMlFunction {
         name: "main".to_owned(),

@@ -32,7 +32,8 @@ pub(super) struct NmsThresholds {
 /// Shapes: boxes `[N, 4]` with centers and sizes, scores `[N, classes]`.
 pub(super) fn survivors(
     cx: &mut NetworkLowering,
-    (boxes, scores): (ValueId, ValueId),
+    boxes: ValueId,
+    scores: ValueId,
     by: &NmsThresholds,
 ) -> Result<ValueId, CoreMlError> {
     let last = cx.longs(&[-1]);
@@ -151,7 +152,7 @@ pub(super) fn suppression(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOu
         };
         let boxes = one(cx, boxes)?;
         let scores = one(cx, scores)?;
-        let kept = survivors(cx, (boxes, scores), &by)?;
+        let kept = survivors(cx, boxes, scores, &by)?;
         let count = cx.shape(kept)?;
         let missing = cx.node("Sub", &[by.count, count], &[])?;
         let zero = cx.longs(&[0]);

@@ -78,7 +78,7 @@ fn joined(
         cx.declare_input(id, fact);
         values.insert(feature.name.clone(), id);
     }
-    let names = run(&mut cx, &mut values, (model, description), member, 0)?;
+    let names = run(&mut cx, &mut values, model, description, member, 0)?;
     for feature in &outputs {
         let place = || format!("output '{}'", feature.name);
         let missing = || CoreMlError::invalid("no model gives it").at(place());
@@ -103,13 +103,14 @@ fn joined(
 fn run(
     cx: &mut NetworkLowering,
     values: &mut FeatureValues,
-    (model, description): (&CoreMlModelProto, &ModelDescription),
+    model: &CoreMlModelProto,
+    description: &ModelDescription,
     member: PipelineMember<'_>,
     depth: usize,
 ) -> Result<Option<Vec<String>>, CoreMlError> {
     let Some(kind) = &model.kind else { return Err(CoreMlError::invalid("it is no model")) };
     if let Some(row) = simple::find(kind) {
-        return simple::lower(cx, values, row, (kind, description));
+        return simple::lower(cx, values, row, kind, description);
     }
     if let Some(pipeline) = members(kind)? {
         if depth == MAX_DEPTH {
@@ -123,7 +124,7 @@ fn run(
             let kind = model.kind.as_ref().map_or("no model", ModelKind::name);
             let place = |error: CoreMlError| error.at(format!("model {at} '{called}' ({kind})"));
             let description = model.description.as_ref().unwrap_or(&none);
-            let found = run(cx, values, (model, description), &mut *member, depth + 1);
+            let found = run(cx, values, model, description, &mut *member, depth + 1);
             names = found.map_err(place)?.or(names);
         }
         return Ok(names);

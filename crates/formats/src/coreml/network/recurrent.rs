@@ -294,7 +294,8 @@ pub(super) fn gru(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs {
 fn lstm_constants(
     all: &[&LstmWeights],
     params: &LstmParams,
-    (input, hidden): (usize, usize),
+    input: usize,
+    hidden: usize,
 ) -> Result<GateConstants, CoreMlError> {
     let mut constants = GateConstants {
         directions: all.len(),
@@ -350,22 +351,30 @@ fn lstm_constants(
     Ok(constants)
 }
 
+/// Weights of an LSTM layer's directions, its settings, and the lengths of its vectors.
+struct LstmLayerParts<'a> {
+    all: &'a [&'a LstmWeights],
+    params: Option<&'a LstmParams>,
+    input: u64,
+    hidden: u64,
+}
+
 fn lstm(
     cx: &mut NetworkLowering,
     call: &LayerCall,
-    (all, params): (&[&LstmWeights], Option<&LstmParams>),
-    sizes: (u64, u64),
+    LstmLayerParts { all, params, input, hidden }: LstmLayerParts<'_>,
     mut attributes: NodeAttributes,
 ) -> LayerOutputs {
     let params = params.copied().unwrap_or_default();
-    let sizes = (size(sizes.0)?, size(sizes.1)?);
+    let input = size(input)?;
+    let hidden = size(hidden)?;
     let limit = or_default(params.cell_clip_threshold, CLIP);
     if limit < CLIP {
         let text = format!("a cell whose state is limited to {limit}, which is less than {CLIP}");
         return Err(CoreMlError::unsupported(text));
     }
     attributes.push(("input_forget", params.coupled_input_and_forget_gate.into()));
-    let constants = lstm_constants(all, &params, sizes)?;
+    let constants = lstm_constants(all, &params, input, hidden)?;
     let sequence = params.sequence_output;
     RecurrentNode { operator: "LSTM", attributes, constants, sequence, states: 2 }.lower(cx, call)
 }
@@ -378,8 +387,13 @@ pub(super) fn uni_lstm(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutpu
     let all = [p.weight_params.as_ref().ok_or_else(missing)?];
     let mut attributes = activations(&functions(&p.activations, 3)?)?;
     attributes.push(direction(p.reverse_input));
-    let sizes = (p.input_vector_size, p.output_vector_size);
-    lstm(cx, call, (&all, p.params.as_ref()), sizes, attributes)
+    let parts = LstmLayerParts {
+        all: &all,
+        params: p.params.as_ref(),
+        input: p.input_vector_size,
+        hidden: p.output_vector_size,
+    };
+    lstm(cx, call, parts, attributes)
 }
 
 /// `biDirectionalLSTM`.
@@ -396,6 +410,11 @@ pub(super) fn bi_lstm(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutput
     });
     let mut attributes = activations(&functions)?;
     attributes.push(("direction", text("bidirectional")));
-    let sizes = (p.input_vector_size, p.output_vector_size);
-    lstm(cx, call, (&[forward, backward], p.params.as_ref()), sizes, attributes)
+    let parts = LstmLayerParts {
+        all: &[forward, backward],
+        params: p.params.as_ref(),
+        input: p.input_vector_size,
+        hidden: p.output_vector_size,
+    };
+    lstm(cx, call, parts, attributes)
 }

@@ -89,7 +89,8 @@ pub(super) fn arg(cx: &mut NetworkLowering, call: &LayerCall, operator: &str) ->
 
 fn sorted(
     cx: &mut NetworkLowering,
-    (x, count): (ValueId, ValueId),
+    x: ValueId,
+    count: ValueId,
     axis: i64,
     largest: bool,
 ) -> Result<Vec<ValueId>, CoreMlError> {
@@ -106,7 +107,7 @@ pub(super) fn top_k(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutputs 
         Some(&count) => cx.whole_vector(count)?,
         None => cx.longs(&[int(size(params.k)?)]),
     };
-    let found = sorted(cx, (exact, count), params.axis, !params.use_bottom_k)?;
+    let found = sorted(cx, exact, count, params.axis, !params.use_bottom_k)?;
     found.into_iter().map(|id| cx.floats(id)).collect()
 }
 
@@ -115,7 +116,7 @@ pub(super) fn arg_sort(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOutpu
     let params: ArgAxis = call.read()?;
     let exact = cx.exact(call.input(0)?)?;
     let count = cx.length(exact, params.axis)?;
-    let found = sorted(cx, (exact, count), params.axis, params.flag)?;
+    let found = sorted(cx, exact, count, params.axis, params.flag)?;
     found.into_iter().skip(1).map(|id| cx.floats(id)).collect()
 }
 

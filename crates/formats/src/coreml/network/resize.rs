@@ -182,8 +182,10 @@ fn ends(
 /// The points of an axis that boxes are sampled at, `[N, points]`, from -1 to 1 on the image.
 fn points(
     cx: &mut NetworkLowering,
-    (begin, end): (ValueId, ValueId),
-    (method, count): (SamplingMethod, usize),
+    begin: ValueId,
+    end: ValueId,
+    method: SamplingMethod,
+    count: usize,
     last: ValueId,
 ) -> Result<ValueId, CoreMlError> {
     let n = float(count)?;
@@ -263,11 +265,11 @@ pub(super) fn crop_resize(cx: &mut NetworkLowering, call: &LayerCall) -> LayerOu
             });
         }
         let &[begin, end] = &scaled[..] else { continue };
-        axes.push(points(cx, (begin, end), (method, count), last)?);
+        axes.push(points(cx, begin, end, method, count, last)?);
     }
     let &[rows, columns] = &axes[..] else { return Err(CoreMlError::invalid("no axes")) };
-    let grid = grid(cx, rows, columns, [height, width])?;
-    sample(cx, image, (boxes, numbers), grid)
+    let grid = grid(cx, rows, columns, height, width)?;
+    sample(cx, image, boxes, numbers, grid)
 }
 
 /// Points `[N, height, width, 2]`, with the horizontal coordinate first.
@@ -275,7 +277,8 @@ fn grid(
     cx: &mut NetworkLowering,
     rows: ValueId,
     columns: ValueId,
-    [height, width]: [usize; 2],
+    height: usize,
+    width: usize,
 ) -> Result<ValueId, CoreMlError> {
     let count = cx.length(rows, 0)?;
     let size = cx.longs(&ints(&[height, width]));
@@ -293,7 +296,8 @@ fn grid(
 fn sample(
     cx: &mut NetworkLowering,
     image: ValueId,
-    (boxes, numbers): (ValueId, usize),
+    boxes: ValueId,
+    numbers: usize,
     grid: ValueId,
 ) -> LayerOutputs {
     let attributes: [(&str, AttributeValue); 3] = [

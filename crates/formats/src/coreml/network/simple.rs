@@ -175,7 +175,8 @@ pub(super) fn lower(
     cx: &mut NetworkLowering,
     values: &mut FeatureValues,
     row: SimpleModelLowering,
-    (kind, description): (&ModelKind, &ModelDescription),
+    kind: &ModelKind,
+    description: &ModelDescription,
 ) -> Result<ClassifierNames, CoreMlError> {
     let missing = || CoreMlError::unsupported(kind.name());
     let message = message(kind).ok_or_else(missing)?;
@@ -394,7 +395,7 @@ fn suppression(
         by_class: params.pick_top.is_some_and(|found| found.per_class),
         never_empty: false,
     };
-    let kept = survivors(cx, (boxes, scores), &by)?;
+    let kept = survivors(cx, boxes, scores, &by)?;
     let outputs = [(&params.confidence_output, scores), (&params.coordinates_output, boxes)];
     for (name, from) in outputs {
         let rows = cx.node("Gather", &[from, kept], &[])?;

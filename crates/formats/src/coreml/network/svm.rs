@@ -61,12 +61,19 @@ fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, Core
     Ok(Tensor::from_vec(&[count, columns], values)?)
 }
 
+/// Kernel function and support vectors of a machine.
+struct SvmParts<'a> {
+    kernel: Option<&'a KernelProto>,
+    vectors: Option<&'a SupportVectors>,
+}
+
 /// `Σ alpha · kernel(vector, x) - rho`, a vector of one number.
 fn decision(
     cx: &mut NetworkLowering,
     step: &SimpleModelStep<'_>,
-    (kernel, vectors): (Option<&KernelProto>, Option<&SupportVectors>),
-    (alpha, rho): (&[f64], f64),
+    SvmParts { kernel, vectors }: SvmParts<'_>,
+    alpha: &[f64],
+    rho: f64,
 ) -> Result<ValueId, CoreMlError> {
     let x = step.floats(cx)?;
     let unknown = || CoreMlError::unsupported("the number of features is not known");
@@ -116,8 +123,8 @@ pub(super) fn regressor(
 ) -> Result<ClassifierNames, CoreMlError> {
     let p: SupportVectorRegressor = decode(Bytes::clone(step.message))?;
     let alpha = p.coefficients.unwrap_or_default().vector;
-    let parts = (p.kernel.as_ref(), p.support_vectors.as_ref());
-    let id = decision(cx, step, parts, (&alpha, p.rho))?;
+    let parts = SvmParts { kernel: p.kernel.as_ref(), vectors: p.support_vectors.as_ref() };
+    let id = decision(cx, step, parts, &alpha, p.rho)?;
     step.give(id)
 }
 
@@ -136,8 +143,8 @@ pub(super) fn classifier(
     };
     let sparse = p.sparse.map(SupportVectors::Sparse);
     let vectors = sparse.or(p.dense.map(SupportVectors::Dense));
-    let parts = (p.kernel.as_ref(), vectors.as_ref());
-    let found = decision(cx, step, parts, (&alpha.vector, *rho))?;
+    let parts = SvmParts { kernel: p.kernel.as_ref(), vectors: vectors.as_ref() };
+    let found = decision(cx, step, parts, &alpha.vector, *rho)?;
     let scale = floats(&[*a, *b]);
     let a = scale.first().copied().unwrap_or(0.0);
     let b = scale.get(1).copied().unwrap_or(0.0);

@@ -156,7 +156,7 @@ impl FewRows<'_> {
         };
         // SAFETY: the caller vouches for the sums; `gemm_blocks` has checked C.
         unsafe {
-            place.write(s, self.m, sums, (SLICE, SLICE));
+            place.write(s, self.m, sums, SLICE, SLICE);
             place.activate(s, self.m);
         }
     }

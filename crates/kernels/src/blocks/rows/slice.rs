@@ -61,12 +61,14 @@ struct BlockFactors<S: Simd> {
 
 impl<S: Simd> BlockFactors<S> {
     #[inline(always)]
-    fn of(s: S, b: &PackedBlocks, at: (usize, usize)) -> Self {
+    fn of(s: S, b: &PackedBlocks, slice: usize, column: usize) -> Self {
         let shifts = match &b.shifts {
             ShiftValues::Zero(_) => None,
-            ShiftValues::Zeros(all) | ShiftValues::Offsets(all) => Some(all.reader(s, at)),
+            ShiftValues::Zeros(all) | ShiftValues::Offsets(all) => {
+                Some(all.reader(s, slice, column))
+            }
         };
-        Self { scales: b.scales.reader(s, at), shifts }
+        Self { scales: b.scales.reader(s, slice, column), shifts }
     }
 
     /// # Safety
@@ -144,7 +146,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         let mut ends = BlockEnds::of(self.b);
         let mut terms = self.terms;
         let mut values = self.values;
-        let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
+        let mut factors = BlockFactors::of(s, self.b, self.slice, column);
         let mut totals = [s.splat(0.0); R];
         let mut sums = [[s.splat(0.0); R]; 2];
         let mut unit = self.b.slice(self.slice);
@@ -165,7 +167,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
                 }
                 if ends.half() {
                     // SAFETY: the block exists.
-                    unsafe { self.end_floats(s, &mut factors, (zero, values), &sums, &mut totals) };
+                    unsafe { self.end_floats(s, &mut factors, zero, values, &sums, &mut totals) };
                     sums = [[s.splat(0.0); R]; 2];
                     values = values.wrapping_add(VALUES * R);
                     if ends.blocks == 0 {
@@ -188,7 +190,8 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         &self,
         s: S,
         factors: &mut BlockFactors<S>,
-        (zero, values): (S::F, *const f32),
+        zero: S::F,
+        values: *const f32,
         sums: &[[S::F; R]; 2],
         totals: &mut [S::F; R],
     ) {
@@ -235,7 +238,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
         let mut ends = BlockEnds::of(self.b);
         let mut terms = self.terms;
         let mut values = self.values;
-        let mut factors = BlockFactors::of(s, self.b, (self.slice, column));
+        let mut factors = BlockFactors::of(s, self.b, self.slice, column);
         let mut totals = [s.splat(0.0); R];
         let mut sums = Self::firsts(s, values);
         let mut unit = self.b.slice(self.slice);

@@ -94,8 +94,7 @@ fn pack(weights: &dyn BlockWeights) -> Result<PackedBlocks, String> {
         CodeMeaning::Table(table) => table_of(table).map_or(1.0, |table| table.times),
         _ => 1.0,
     };
-    let sizes = (weights.columns(), weights.rows());
-    PackedBlocks::pack_columns(&pool(0), storage, sizes, |row, to| {
+    PackedBlocks::pack_columns(&pool(0), storage, weights.columns(), weights.rows(), |row, to| {
         let BlockColumn { numbers: codes, scales, shifts, super_scales, super_shifts } = to;
         weights.unpack_row(row, BlockRow { codes, scales: &mut *scales, offsets: shifts })?;
         if !super_scales.is_empty() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_apple::accelerate::{
-    BlasLibrary, BlasOperand as Factor, BlasSizes, OperandOrientation,
+    BlasLibrary, BlasOperand as Factor, BlasSizes, GemmScaling, OperandOrientation,
 };
 use galatea_apple::bnns::{self, BnnsLibrary};
 use galatea_graph::ops::fused::FusedMatMul;
@@ -369,7 +369,14 @@ impl PackedProduct {
             let rows = Factor { data: a, stride: k, orientation: OperandOrientation::Plain };
             let columns = Factor { data: weights, stride, orientation };
             let sizes = BlasSizes { m, n, k };
-            match blas.sgemm(sizes, (factor, 0.0), rows, columns, c.slice(), n) {
+            match blas.sgemm(
+                sizes,
+                GemmScaling { alpha: factor, beta: 0.0 },
+                rows,
+                columns,
+                c.slice(),
+                n,
+            ) {
                 Ok(()) => finish(call.exec, (m, n), (c.slice(), n), &epilogue),
                 // Nothing was written: the kernels compute what they would have.
                 Err(_) => {
@@ -406,7 +413,7 @@ impl PackedProduct {
             let rows = bnns::BnnsFactor { data, stride: k, orientation: OperandOrientation::Plain };
             let data = halved.weights(of, call.exec, weights);
             let columns = bnns::BnnsFactor { data, stride, orientation };
-            match bnns.multiply(BlasSizes { m, n, k }, factor, (rows, columns), sums, n) {
+            match bnns.multiply(BlasSizes { m, n, k }, factor, rows, columns, sums, n) {
                 Ok(()) => {
                     let mut c = call.output_reals(0)?;
                     let to = (c.reals(), n);

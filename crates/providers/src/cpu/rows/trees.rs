@@ -212,7 +212,7 @@ fn run(
     };
     let always = trees.always_voted();
     let mut voted = vec![false; if always.is_some() { 0 } else { scores.len() }];
-    trees.sum(call.exec, (call.input::<f32>(0)?, width), scores, &mut voted);
+    trees.sum(call.exec, call.input::<f32>(0)?, width, scores, &mut voted);
     if ensemble.is_only_sum() {
         return Ok(());
     }

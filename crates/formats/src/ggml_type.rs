@@ -4,7 +4,7 @@ use std::fmt;
 
 use galatea_tensor::DataType;
 
-use crate::blocks::{CodeFormat, CodeMeaning};
+use galatea_graph::blocks::{CodeFormat, CodeMeaning};
 
 /// How the numbers of a tensor are stored; the names are those of ggml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,9 +84,9 @@ const fn coded(
     number: u32,
     name: &'static str,
     block: (usize, usize),
-    (bits, part, meaning): (u32, usize, CodeMeaning),
+    code: CodeFormat,
 ) -> TensorTypeRow {
-    let form = BlockForm::Coded(CodeFormat::new(bits, part, meaning));
+    let form = BlockForm::Coded(code);
     TensorTypeRow { kind, number, name, block, form }
 }
 
@@ -127,37 +127,37 @@ const OFFSET: CodeMeaning = CodeMeaning::Offset;
 const ROWS: &[TensorTypeRow] = &[
     plain(GgmlType::F32, 0, "F32", DataType::Fp32),
     plain(GgmlType::F16, 1, "F16", DataType::Fp16),
-    coded(GgmlType::Q4_0, 2, "Q4_0", (32, 18), (4, 32, CodeMeaning::Zero(8.))),
-    coded(GgmlType::Q4_1, 3, "Q4_1", (32, 20), (4, 32, OFFSET)),
-    coded(GgmlType::Q5_0, 6, "Q5_0", (32, 22), (5, 32, CodeMeaning::Zero(16.))),
-    coded(GgmlType::Q5_1, 7, "Q5_1", (32, 24), (5, 32, OFFSET)),
-    coded(GgmlType::Q8_0, 8, "Q8_0", (32, 34), (8, 32, CodeMeaning::Zero(128.))),
-    coded(GgmlType::Q8_1, 9, "Q8_1", (32, 36), (8, 32, CodeMeaning::Zero(128.))),
-    coded(GgmlType::Q2K, 10, "Q2_K", (256, 84), (2, 16, OFFSET)),
-    coded(GgmlType::Q3K, 11, "Q3_K", (256, 110), (3, 16, CodeMeaning::Zero(4.))),
-    coded(GgmlType::Q4K, 12, "Q4_K", (256, 144), (4, 32, OFFSET)),
-    coded(GgmlType::Q5K, 13, "Q5_K", (256, 176), (5, 32, OFFSET)),
-    coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), (6, 16, CodeMeaning::Zero(32.))),
-    coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), (8, 256, CodeMeaning::Zero(128.))),
-    coded(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66), (4, 32, IQ2)),
-    coded(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74), (4, 16, IQ2)),
-    coded(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98), (4, 32, IQ3_XXS)),
-    coded(GgmlType::Iq1S, 19, "IQ1_S", (256, 50), (4, 32, IQ1)),
-    coded(GgmlType::Iq4Nl, 20, "IQ4_NL", (32, 18), (4, 32, IQ4)),
-    coded(GgmlType::Iq3S, 21, "IQ3_S", (256, 110), (4, 32, IQ3_S)),
-    coded(GgmlType::Iq2S, 22, "IQ2_S", (256, 82), (4, 16, IQ2)),
-    coded(GgmlType::Iq4Xs, 23, "IQ4_XS", (256, 136), (4, 32, IQ4)),
+    coded(GgmlType::Q4_0, 2, "Q4_0", (32, 18), CodeFormat::new(4, 32, CodeMeaning::Zero(8.))),
+    coded(GgmlType::Q4_1, 3, "Q4_1", (32, 20), CodeFormat::new(4, 32, OFFSET)),
+    coded(GgmlType::Q5_0, 6, "Q5_0", (32, 22), CodeFormat::new(5, 32, CodeMeaning::Zero(16.))),
+    coded(GgmlType::Q5_1, 7, "Q5_1", (32, 24), CodeFormat::new(5, 32, OFFSET)),
+    coded(GgmlType::Q8_0, 8, "Q8_0", (32, 34), CodeFormat::new(8, 32, CodeMeaning::Zero(128.))),
+    coded(GgmlType::Q8_1, 9, "Q8_1", (32, 36), CodeFormat::new(8, 32, CodeMeaning::Zero(128.))),
+    coded(GgmlType::Q2K, 10, "Q2_K", (256, 84), CodeFormat::new(2, 16, OFFSET)),
+    coded(GgmlType::Q3K, 11, "Q3_K", (256, 110), CodeFormat::new(3, 16, CodeMeaning::Zero(4.))),
+    coded(GgmlType::Q4K, 12, "Q4_K", (256, 144), CodeFormat::new(4, 32, OFFSET)),
+    coded(GgmlType::Q5K, 13, "Q5_K", (256, 176), CodeFormat::new(5, 32, OFFSET)),
+    coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), CodeFormat::new(6, 16, CodeMeaning::Zero(32.))),
+    coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), CodeFormat::new(8, 256, CodeMeaning::Zero(128.))),
+    coded(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66), CodeFormat::new(4, 32, IQ2)),
+    coded(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74), CodeFormat::new(4, 16, IQ2)),
+    coded(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98), CodeFormat::new(4, 32, IQ3_XXS)),
+    coded(GgmlType::Iq1S, 19, "IQ1_S", (256, 50), CodeFormat::new(4, 32, IQ1)),
+    coded(GgmlType::Iq4Nl, 20, "IQ4_NL", (32, 18), CodeFormat::new(4, 32, IQ4)),
+    coded(GgmlType::Iq3S, 21, "IQ3_S", (256, 110), CodeFormat::new(4, 32, IQ3_S)),
+    coded(GgmlType::Iq2S, 22, "IQ2_S", (256, 82), CodeFormat::new(4, 16, IQ2)),
+    coded(GgmlType::Iq4Xs, 23, "IQ4_XS", (256, 136), CodeFormat::new(4, 32, IQ4)),
     plain(GgmlType::I8, 24, "I8", DataType::Int8),
     plain(GgmlType::I16, 25, "I16", DataType::Int16),
     plain(GgmlType::I32, 26, "I32", DataType::Int32),
     plain(GgmlType::I64, 27, "I64", DataType::Int64),
     plain(GgmlType::F64, 28, "F64", DataType::Fp64),
-    coded(GgmlType::Iq1M, 29, "IQ1_M", (256, 56), (4, 16, IQ1)),
+    coded(GgmlType::Iq1M, 29, "IQ1_M", (256, 56), CodeFormat::new(4, 16, IQ1)),
     plain(GgmlType::Bf16, 30, "BF16", DataType::Bf16),
-    coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), (2, 256, CodeMeaning::Zero(1.))),
-    coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), (2, 256, CodeMeaning::Zero(1.))),
-    coded(GgmlType::Mxfp4, 39, "MXFP4", (32, 17), (4, 32, E2M1)),
-    coded(GgmlType::Nvfp4, 40, "NVFP4", (64, 36), (4, 16, E2M1)),
+    coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), CodeFormat::new(2, 256, CodeMeaning::Zero(1.))),
+    coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), CodeFormat::new(2, 256, CodeMeaning::Zero(1.))),
+    coded(GgmlType::Mxfp4, 39, "MXFP4", (32, 17), CodeFormat::new(4, 32, E2M1)),
+    coded(GgmlType::Nvfp4, 40, "NVFP4", (64, 36), CodeFormat::new(4, 16, E2M1)),
     opaque(GgmlType::Q1_0, 41, "Q1_0", (128, 18)),
 ];
 
