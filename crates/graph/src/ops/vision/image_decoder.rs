@@ -1,9 +1,6 @@
 //! `ImageDecoder`: the picture in the bytes of a file.
 
-use std::io::Cursor;
-
 use galatea_tensor::{DataType, Tensor};
-use image::{ImageReader, Limits};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -76,11 +73,9 @@ fn decode(bytes: &[u8]) -> Option<DecodedImage> {
     if boxed || bytes.starts_with(&[0xff, 0x4f, 0xff, 0x51]) {
         return jpeg_2000(bytes);
     }
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MAX_PIXELS * 4);
-    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
-    reader.limits(limits);
-    let picture = reader.decode().ok()?.into_rgb8();
+    // Its default limit of memory is four bytes for each of the most pixels. A reader with limits of
+    // its own is generic, and would compile every format's decoder into this crate again.
+    let picture = image::load_from_memory(bytes).ok()?.into_rgb8();
     let (width, height) = picture.dimensions();
     Some(DecodedImage {
         width: usize::try_from(width).ok()?,
@@ -146,6 +141,11 @@ mod tests {
         assert_eq!(of("RGB"), tensor(&[1, 2, 3], &[1_u8, 2, 3, 255, 255, 255]));
         assert_eq!(of("BGR"), tensor(&[1, 2, 3], &[3_u8, 2, 1, 255, 255, 255]));
         assert_eq!(of("Grayscale"), tensor(&[1, 2, 1], &[2_u8, 255]));
+    }
+
+    #[test]
+    fn the_limit_of_memory_is_the_most_pixels() {
+        assert_eq!(image::Limits::default().max_alloc, Some(MAX_PIXELS * 4));
     }
 
     #[test]
