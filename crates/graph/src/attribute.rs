@@ -63,7 +63,12 @@ pub type Attributes = BTreeMap<String, AttributeValue>;
 
 /// Attributes from names and values.
 pub(crate) fn named<'a>(all: impl IntoIterator<Item = (&'a str, AttributeValue)>) -> Attributes {
-    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    // Collecting sorts first, which is much code for each type of iterator.
+    let mut attributes = Attributes::new();
+    for (name, value) in all {
+        attributes.insert(name.to_owned(), value);
+    }
+    attributes
 }
 
 impl From<i64> for AttributeValue {

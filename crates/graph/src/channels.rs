@@ -1,10 +1,11 @@
 //! Products and convolutions whose output channels are divided between two nodes, which may then run at the same
 //! time on different units.
 
+use crate::attribute::named;
 use crate::ops::convolution::{Conv, FusedConv};
 use crate::ops::fused::FusedMatMul;
 use crate::ops::matrix::Gemm;
-use crate::{AttributeValue, Attributes, Fact, Graph, GraphError, Node, ONNX_DOMAIN, ValueId};
+use crate::{AttributeValue, Fact, Graph, GraphError, Node, ONNX_DOMAIN, ValueId};
 
 /// A node whose output channels are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +167,7 @@ fn join(
 ) -> Result<(), GraphError> {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let axis = if axis < 0 { axis + rank } else { axis };
-    let attributes: Attributes = [("axis".to_owned(), AttributeValue::Int(axis))].into();
+    let attributes = named([("axis", AttributeValue::Int(axis))]);
     let inputs = parts.iter().map(|&id| Some(id)).collect();
     graph.add_node((ONNX_DOMAIN, "Concat"), &node.name, &attributes, inputs, vec![Some(output)])?;
     Ok(())

@@ -34,7 +34,7 @@ fn graph(
         inputs.push(Some(own));
     }
     let y = graph.value_named("y");
-    let attributes: Attributes =
+    let attributes: crate::Attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     graph.add_node(name, "", &attributes, inputs, vec![Some(y)]).unwrap();
     graph.outputs.push(y);

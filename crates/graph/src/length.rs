@@ -86,7 +86,8 @@ impl Length {
         }
         self.0.iter().find_map(|(names, factor)| {
             let (rest, factor) = term_over((names, *factor), (below, *by))?;
-            let quotient = Self(BTreeMap::from([(rest, factor)]));
+            let mut quotient = Self::default();
+            quotient.put(rest, factor);
             (quotient.times(divisor)? == *self).then_some(quotient)
         })
     }

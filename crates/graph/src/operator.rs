@@ -92,16 +92,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Fails like [`Operator::reference`], which computes the outputs of operators on tensors.
     fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
-        let tensor = |(at, slot): (usize, &Option<Datum>)| match slot {
-            None => Ok(None),
-            Some(datum) => {
-                datum.as_tensor().cloned().map(Some).ok_or_else(|| no_tensor(at, datum.describe()))
-            }
-        };
-        let inputs = inputs.iter().enumerate().map(tensor).collect::<Result<Vec<_>, _>>()?;
-        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-        let outputs = self.reference(OperatorInputs::new(&inputs))?;
-        Ok(outputs.into_iter().map(Datum::Tensor).collect())
+        on_tensors(&inputs, &|inputs| self.reference(inputs))
     }
 
     /// Returns whether inputs may be sequences and optional values; if not, [`Operator::infer`]
@@ -146,6 +137,24 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     fn with_bodies(&self, _bodies: Vec<OperatorBody>) -> Option<Arc<dyn Operator>> {
         None
     }
+}
+
+/// Computes outputs of operators on tensors. Apart from the trait, since each operator would have
+/// a copy of it otherwise.
+fn on_tensors(
+    inputs: &[Option<Datum>],
+    reference: &dyn Fn(OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>,
+) -> Result<Vec<Datum>, OpError> {
+    let tensor = |(at, slot): (usize, &Option<Datum>)| match slot {
+        None => Ok(None),
+        Some(datum) => {
+            datum.as_tensor().cloned().map(Some).ok_or_else(|| no_tensor(at, datum.describe()))
+        }
+    };
+    let inputs = inputs.iter().enumerate().map(tensor).collect::<Result<Vec<_>, _>>()?;
+    let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+    let outputs = reference(OperatorInputs::new(&inputs))?;
+    Ok(outputs.into_iter().map(Datum::Tensor).collect())
 }
 
 fn no_tensor(at: usize, found: impl fmt::Display) -> OpError {

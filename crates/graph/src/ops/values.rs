@@ -189,10 +189,11 @@ pub(crate) fn expect_type(
     allowed: impl FnOnce(DataType) -> bool,
     expected: &str,
 ) -> Result<(), OpError> {
-    if allowed(found) {
-        return Ok(());
-    }
-    Err(OpError::new(format!("{what} has type {found}, expected {expected}")))
+    if allowed(found) { Ok(()) } else { Err(wrong_type(what, found, expected)) }
+}
+
+fn wrong_type(what: &str, found: DataType, expected: &str) -> OpError {
+    OpError::new(format!("{what} has type {found}, expected {expected}"))
 }
 
 /// Refuses a second operand of another type.

@@ -76,6 +76,16 @@ impl InputPlaces {
 /// For each axis of the length, what stands behind.
 type PaddedValueAxes = BTreeMap<usize, PaddingContent>;
 
+/// Axes and what stands behind each. Collecting would sort first, which is much code for each type
+/// of iterator.
+fn padded_axes(all: impl IntoIterator<Item = (usize, PaddingContent)>) -> PaddedValueAxes {
+    let mut axes = PaddedValueAxes::new();
+    for (axis, content) in all {
+        axes.insert(axis, content);
+    }
+    axes
+}
+
 /// Kind of a value in the walk through the graph.
 #[derive(Clone, Debug, PartialEq)]
 enum PaddedValue {
@@ -151,7 +161,7 @@ pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<Grap
             walk.axes(id).map_err(|why| format!("input '{}': {why}", graph.value(id).name))?;
         let source = InputPlaces::of(at).ok_or_else(|| format!("more than {at} inputs"))?;
         let zeros = axes.iter().map(|&axis| (axis, PaddingContent::Number(0.0, source)));
-        walk.kinds.insert(id, PaddedValue::Data(zeros.collect()));
+        walk.kinds.insert(id, PaddedValue::Data(padded_axes(zeros)));
         walk.sources.insert(id, source);
         inputs.push(axes);
     }
@@ -239,9 +249,9 @@ impl<'g> PaddingWalk<'g> {
     /// The axes of an output, behind which stands anything.
     fn anything(&self, node: &Node) -> Result<PaddedValue, String> {
         let id = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
-        Ok(PaddedValue::Data(
-            self.axes(id)?.into_iter().map(|axis| (axis, PaddingContent::Any)).collect(),
-        ))
+        Ok(PaddedValue::Data(padded_axes(
+            self.axes(id)?.into_iter().map(|axis| (axis, PaddingContent::Any)),
+        )))
     }
 
     /// Takes note of what a node gives.

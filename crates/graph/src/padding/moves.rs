@@ -1,6 +1,6 @@
 //! Operators that give elements other places.
 
-use super::{PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk, resolved};
+use super::{PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk, padded_axes, resolved};
 use crate::ops::index::Gather;
 use crate::ops::shape::{Concat, Split, Transpose};
 use crate::{Dim, Node};
@@ -68,7 +68,7 @@ pub(super) fn reshape(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Pad
     if to.len() != own.len() || !own.keys().zip(&to).all(|(&from, &to)| same(from, to)) {
         return Err("positions are cut up or put together with other axes".to_owned());
     }
-    Ok(vec![PaddedValue::Data(to.into_iter().zip(own.into_values()).collect())])
+    Ok(vec![PaddedValue::Data(padded_axes(to.into_iter().zip(own.into_values())))])
 }
 
 pub(super) fn transpose(
@@ -80,9 +80,9 @@ pub(super) fn transpose(
     let perm = node.operator::<Transpose>().ok_or("no order of axes")?.perm.clone();
     let perm = perm.unwrap_or_else(|| (0..rank).rev().collect());
     let moved = perm.iter().enumerate();
-    Ok(vec![PaddedValue::Data(
-        moved.filter_map(|(to, from)| Some((to, *own.get(from)?))).collect(),
-    )])
+    Ok(vec![PaddedValue::Data(padded_axes(
+        moved.filter_map(|(to, from)| Some((to, *own.get(from)?))),
+    ))])
 }
 
 pub(super) fn concat(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
@@ -143,8 +143,7 @@ pub(super) fn gather(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Padd
         return Err("it looks for other positions than the first".to_owned());
     }
     let width = walk.dims(places)?.len();
-    let mut axes: PaddedValueAxes =
-        looked.keys().map(|at| (axis + at, PaddingContent::Any)).collect();
+    let mut axes = padded_axes(looked.keys().map(|at| (axis + at, PaddingContent::Any)));
     for (&at, &behind) in own.iter().filter(|(at, _)| **at != axis) {
         axes.insert(if at < axis { at } else { at + width - 1 }, behind);
     }

@@ -1,6 +1,6 @@
 //! Operators that put elements together.
 
-use super::{InputPlaces, PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk, resolved};
+use super::{InputPlaces, PaddedValue, PaddingContent, PaddingWalk, padded_axes, resolved};
 use crate::ops::activation::Softmax;
 use crate::ops::fused::{FusedAttention, FusedMatMul};
 use crate::ops::matrix::Gemm;
@@ -58,7 +58,7 @@ pub(super) fn softmax(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<Pad
             Ok((at, PaddingContent::Number(0.0, by)))
         }
     };
-    let axes: PaddedValueAxes = own.iter().map(share).collect::<Result<_, String>>()?;
+    let axes = padded_axes(own.iter().map(share).collect::<Result<Vec<_>, String>>()?);
     if let Some(PaddingContent::Number(_, by)) = axes.get(&axis) {
         walk.masks = walk.masks.with(*by);
     }
@@ -119,7 +119,7 @@ pub(super) fn normalize(
     if own.keys().any(|&at| at >= first) || !walk.is_free_from(node, 1) {
         return Err("it takes the mean along the length".to_owned());
     }
-    let kept: PaddedValueAxes = own.keys().map(|&at| (at, PaddingContent::Any)).collect();
+    let kept = padded_axes(own.keys().map(|&at| (at, PaddingContent::Any)));
     let outputs = node.outputs.iter().map(|_| PaddedValue::Data(kept.clone()));
     Ok(outputs.collect())
 }

@@ -126,13 +126,22 @@ pub(super) fn make_node(
     operator: impl Operator,
     inputs: Vec<Option<ValueId>>,
 ) -> Node {
+    replacing_node((domain, op_type), after, Arc::new(operator), inputs)
+}
+
+fn replacing_node(
+    (domain, op_type): (&str, &str),
+    after: &Node,
+    operator: Arc<dyn Operator>,
+    inputs: Vec<Option<ValueId>>,
+) -> Node {
     Node {
         name: after.name.clone(),
         domain: domain.to_owned(),
         op_type: op_type.to_owned(),
         inputs,
         outputs: after.outputs.clone(),
-        operator: Arc::new(operator),
+        operator,
         parsed: None,
     }
 }

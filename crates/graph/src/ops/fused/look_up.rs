@@ -2,7 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use crate::attribute::{AttributeValue, Attributes};
+use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -40,10 +40,7 @@ impl Operator for LookUp {
     fn attributes(&self) -> Option<Attributes> {
         let table = self.table.iter().map(|&byte| byte.into()).collect();
         let dtype = if self.dtype == DataType::Int8 { 3 } else { 2 };
-        Some(Attributes::from([
-            ("table".to_owned(), AttributeValue::Ints(table)),
-            ("dtype".to_owned(), AttributeValue::Int(dtype)),
-        ]))
+        Some(named([("table", AttributeValue::Ints(table)), ("dtype", AttributeValue::Int(dtype))]))
     }
 
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {

@@ -302,7 +302,7 @@ impl RecurrentAttributes {
         inputs: OperatorInputs<'_, Tensor>,
         gates: usize,
         (cell, p): (Option<&Tensor>, Option<&Tensor>),
-        step: impl Fn(&RecurrentPass<'_>, &[f64], &RecurrentState) -> RecurrentState,
+        step: &dyn Fn(&RecurrentPass<'_>, &[f64], &RecurrentState) -> RecurrentState,
     ) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
         let dtype = x.dtype();

@@ -69,7 +69,7 @@ impl Operator for Lstm {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let extra = (inputs.optional(6), inputs.optional(7));
-        self.recurrence.run(inputs, 4, extra, |pass, x, state| self.step(pass, x, state))
+        self.recurrence.run(inputs, 4, extra, &|pass, x, state| self.step(pass, x, state))
     }
 }
 
