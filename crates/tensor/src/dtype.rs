@@ -101,6 +101,19 @@ impl DataType {
         }
     }
 
+    /// Returns the type that elements have while they are only moved: unsigned integers of the same
+    /// width, and [`DataType::Bytes`] for itself.
+    #[must_use]
+    pub fn carrier(self) -> Self {
+        match self.size_bytes() {
+            Some(1) => Self::Uint8,
+            Some(2) => Self::Uint16,
+            Some(4) => Self::Uint32,
+            Some(_) => Self::Uint64,
+            None => Self::Bytes,
+        }
+    }
+
     /// Bits that the value of an element has: fewer than its memory for types below 8 bits.
     #[must_use]
     pub fn size_bits(self) -> Option<usize> {

@@ -110,6 +110,44 @@ macro_rules! with_element {
     };
 }
 
+/// Like [`with_element!`], with the element type of [`crate::DataType::carrier`].
+///
+/// Code that only moves elements needs one instance for each width in place of one for each type.
+///
+/// ```
+/// use galatea_tensor::{DataType, Element, with_carrier};
+/// let carrier = with_carrier!(DataType::Fp32, T => T::DTYPE);
+/// assert_eq!(carrier, DataType::Uint32);
+/// ```
+#[macro_export]
+macro_rules! with_carrier {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $crate::DataType::carrier($dtype) {
+            $crate::DataType::Uint8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::DataType::Uint16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::DataType::Uint32 => {
+                type $T = u32;
+                $body
+            }
+            $crate::DataType::Uint64 => {
+                type $T = u64;
+                $body
+            }
+            $crate::DataType::Bytes => {
+                type $T = $crate::ByteString;
+                $body
+            }
+            _ => unreachable!("no carrier"),
+        }
+    };
+}
+
 /// Like [`with_element!`] for a [`crate::SmallType`].
 #[macro_export]
 macro_rules! with_small {

@@ -107,6 +107,31 @@ impl Tensor {
         Ok(OwnedTensor::zeroed(dtype, shape)?.freeze())
     }
 
+    /// A tensor of elements that were moved as those of [`DataType::carrier`], in row-major order.
+    ///
+    /// # Errors
+    /// When the count is not that of the shape, `T` is not the carrier of the type, or bits of an
+    /// element are no value of the type.
+    pub fn from_carriers<T: Element>(
+        dtype: DataType,
+        shape: &[usize],
+        elements: Vec<T>,
+    ) -> Result<Self, TensorError> {
+        Self::from_vec(shape, elements)?.retyped(dtype)
+    }
+
+    /// Gives a contiguous tensor of carriers the type that its bits are of.
+    fn retyped(self, dtype: DataType) -> Result<Self, TensorError> {
+        let expected = dtype.carrier();
+        if self.dtype != expected {
+            return Err(TensorErrorKind::WrongType { found: self.dtype, expected }.into());
+        }
+        if dtype != DataType::Bytes {
+            TensorRef::from_bytes(dtype, self.shape(), self.as_bytes()?)?;
+        }
+        Ok(Self { dtype, ..self })
+    }
+
     /// A numeric tensor over shared memory, `offset_bytes` from its start, little-endian and
     /// contiguous. The bytes are shared if they are aligned for the type, else copied; `BOOL`
     /// bytes other than 0 and 1 are copied as 1, bytes of small types without what is above their bits.
@@ -377,6 +402,20 @@ impl Tensor {
         Ok(self.layout.offsets().map(|at| all[(at - low).unsigned_abs()].clone()).collect())
     }
 
+    /// A copy of the elements in row-major order as elements of [`DataType::carrier`], whose bits
+    /// they keep: what moves elements only reads them so and ends with [`Tensor::from_carriers`].
+    ///
+    /// # Errors
+    /// When `T` is not the element type of the carrier.
+    pub fn to_carriers<T: Element>(&self) -> Result<Vec<T>, TensorError> {
+        self.carried().to_vec::<T>()
+    }
+
+    /// The same bits as elements of the carrier, each of whose patterns is a value.
+    fn carried(&self) -> Self {
+        Self { dtype: self.dtype.carrier(), ..self.clone() }
+    }
+
     /// Lowest and highest element offset of a non-empty view.
     fn reach(&self) -> (isize, isize) {
         let mut reach = (0, 0);
@@ -439,9 +478,11 @@ impl Tensor {
         if self.layout.is_contiguous() {
             return Ok(self.clone());
         }
-        crate::with_element!(self.dtype, T => {
-            Self::from_vec(self.shape(), self.to_vec::<T>()?)
-        })
+        let bits = self.carried();
+        let copy = crate::with_carrier!(self.dtype, T => {
+            Self::from_vec(bits.shape(), bits.to_vec::<T>()?)
+        })?;
+        Ok(Self { dtype: self.dtype, ..copy })
     }
 
     fn with_layout(&self, layout: ViewLayout, shift: isize) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_tensor::{
-    ByteString, DataType, HostBuffer, SmallType, Tensor, TensorMut, with_element,
+    ByteString, DataType, HostBuffer, SmallType, Tensor, TensorMut, f16, with_element,
 };
 use proptest::prelude::*;
 
@@ -114,4 +114,21 @@ fn a_tensor_without_elements_reads_as_an_empty_slice_of_its_type() {
     let mut bytes: [u8; 0] = [];
     let mut written = TensorMut::from_bytes(DataType::Fp64, &[0], &mut bytes).unwrap();
     assert!(written.as_mut_slice::<f64>().unwrap().is_empty());
+}
+
+#[test]
+fn elements_keep_their_bits_as_carriers() {
+    let halves = Tensor::vector(vec![f16::NEG_ZERO, f16::NAN, f16::ONE]).permute(&[0]).unwrap();
+    let bits = halves.to_carriers::<u16>().unwrap();
+    assert_eq!(bits, [0x8000, f16::NAN.to_bits(), 0x3c00]);
+    let back = Tensor::from_carriers(DataType::Fp16, &[3], bits).unwrap();
+    assert_eq!(back.as_bytes().unwrap(), halves.as_bytes().unwrap());
+    assert!(halves.to_carriers::<u32>().is_err());
+    assert!(Tensor::from_carriers(DataType::Fp16, &[1], vec![1_u32]).is_err());
+    assert!(Tensor::from_carriers(DataType::Bool, &[1], vec![2_u8]).is_err());
+    let int4 = DataType::Small(SmallType::Int4);
+    assert!(Tensor::from_carriers(int4, &[1], vec![16_u8]).is_err());
+    let texts = Tensor::vector(vec![ByteString::from("a")]);
+    let same = texts.to_carriers::<ByteString>().unwrap();
+    assert_eq!(Tensor::from_carriers(DataType::Bytes, &[1], same).unwrap(), texts);
 }

@@ -21,6 +21,7 @@ pub mod matrix;
 pub mod ml;
 mod nearest;
 pub mod normalize;
+mod picks;
 pub mod pooling;
 #[cfg(test)]
 mod properties;

@@ -6,7 +6,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks, values};
 
 /// ONNX `Constant`.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,17 +134,14 @@ impl Operator for EyeLike {
             let column = (at % columns) as i64;
             column.checked_sub(row) == Some(self.k)
         };
-        let cells = 0..rows * columns;
-        let result = galatea_tensor::with_number!(dtype, T => {
-            let one = |at| if on(at) { <T as num_traits::One>::one() } else { T::default() };
-            Tensor::from_vec(data.shape(), cells.map(one).collect())
-        }, else {
-            if dtype != DataType::Bool {
-                return Err(OpError::new(format!("type {dtype} has no one")));
-            }
-            Tensor::from_vec(data.shape(), cells.map(on).collect())
-        });
-        Ok(vec![result?])
+        let one = match dtype {
+            DataType::Bool => Tensor::scalar(true),
+            dtype if dtype.is_float() => values::from_floats(dtype, &[], vec![1.0])?,
+            dtype if dtype.is_integer() => values::from_integers(dtype, &[], &[1])?,
+            _ => return Err(OpError::new(format!("type {dtype} has no one"))),
+        };
+        let mut cells = (0..rows * columns).map(|at| on(at).then_some(0));
+        Ok(vec![picks::picked(&one, data.shape(), &mut cells)?])
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Gather`: whole slices of an axis, picked by number.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::{Element, Tensor, with_carrier};
 
 use super::position;
 use crate::attribute::{Attributes, named};
@@ -8,6 +8,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
+use crate::ops::lanes::AxisLanes;
 
 /// ONNX `Gather`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,23 +34,32 @@ fn picked(data: &Fact, indices: &Fact) -> Option<Vec<Dim>> {
     indices.integers()?.iter().map(pick).collect()
 }
 
-fn rows<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
-    let before = &data.shape()[..axis];
-    let after = &data.shape()[axis + 1..];
-    let shape = [before, indices.shape(), after].concat();
-    let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, &shape)?);
-    let values = data.to_vec::<T>()?;
-    let len = data.shape()[axis];
-    let run: usize = after.iter().product();
-    let picks = indices.to_i64_vec()?;
-    let picks = picks.iter().map(|&at| position(at, len)).collect::<Result<Vec<_>, _>>()?;
-    for block in 0..before.iter().product::<usize>() {
-        for &pick in &picks {
-            let start = (block * len + pick) * run;
-            result.extend_from_slice(&values[start..start + run]);
+/// Copies the rows at positions of an axis, block after block of the axes before it.
+fn copied_rows<T: Element>(
+    data: &Tensor,
+    lanes: AxisLanes,
+    picks: &[usize],
+    shape: &[usize],
+) -> Result<Tensor, OpError> {
+    let mut result: Vec<T> = Vec::with_capacity(lanes.outer * picks.len() * lanes.inner);
+    let values = data.to_carriers::<T>()?;
+    for block in 0..lanes.outer {
+        for &pick in picks {
+            let start = (block * lanes.len + pick) * lanes.inner;
+            result.extend_from_slice(&values[start..start + lanes.inner]);
         }
     }
-    Ok(Tensor::from_vec(&shape, result)?)
+    Ok(Tensor::from_carriers(data.dtype(), shape, result)?)
+}
+
+fn rows(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
+    let shape = [&data.shape()[..axis], indices.shape(), &data.shape()[axis + 1..]].concat();
+    bounds::bounded(data.dtype(), &shape)?;
+    let len = data.shape()[axis];
+    let picks = indices.to_i64_vec()?;
+    let picks = picks.iter().map(|&at| position(at, len)).collect::<Result<Vec<_>, _>>()?;
+    let lanes = AxisLanes::along(data.shape(), axis);
+    with_carrier!(data.dtype(), T => copied_rows::<T>(data, lanes, &picks, &shape))
 }
 
 impl Operator for Gather {
@@ -72,7 +82,7 @@ impl Operator for Gather {
         let data = inputs.required(0)?;
         let indices = inputs.required(1)?;
         let axis = bounds::axis(self.axis, data.rank())?;
-        Ok(vec![with_element!(data.dtype(), T => rows::<T>(data, axis, indices))?])
+        Ok(vec![rows(data, axis, indices)?])
     }
 }
 

@@ -1,12 +1,12 @@
 //! `GatherElements`: one element for every index.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use super::{check_inside, position};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `GatherElements`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,17 +22,15 @@ impl GatherElements {
     }
 }
 
-fn pick<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
-    let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, indices.shape())?);
-    let values = data.to_vec::<T>()?;
-    let picks = indices.to_i64_vec()?;
+fn pick(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tensor, OpError> {
+    bounds::bounded(data.dtype(), indices.shape())?;
     let steps = bounds::steps(data.shape());
-    for (mut index, pick) in bounds::indices(indices.shape()).zip(picks) {
+    let mut offsets = Vec::with_capacity(indices.elements());
+    for (mut index, pick) in bounds::indices(indices.shape()).zip(indices.to_i64_vec()?) {
         index[axis] = position(pick, data.shape()[axis])?;
-        let offset: usize = index.iter().zip(&steps).map(|(at, step)| at * step).sum();
-        result.push(values[offset].clone());
+        offsets.push(index.iter().zip(&steps).map(|(at, step)| at * step).sum());
     }
-    Ok(Tensor::from_vec(indices.shape(), result)?)
+    picks::picked_runs(data, indices.shape(), &offsets, 1)
 }
 
 impl Operator for GatherElements {
@@ -52,7 +50,7 @@ impl Operator for GatherElements {
         let indices = inputs.required(1)?;
         let axis = bounds::axis(self.axis, data.rank())?;
         check_inside(data.shape(), indices.shape(), axis)?;
-        Ok(vec![with_element!(data.dtype(), T => pick::<T>(data, axis, indices))?])
+        Ok(vec![pick(data, axis, indices)?])
     }
 }
 

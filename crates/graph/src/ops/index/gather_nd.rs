@@ -1,12 +1,12 @@
 //! `GatherND`: slices named by index tuples.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use super::position;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `GatherND`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl GatherND {
         Ok(depth)
     }
 
-    fn slices<T: Element>(&self, data: &Tensor, indices: &Tensor) -> Result<Tensor, OpError> {
+    fn slices(&self, data: &Tensor, indices: &Tensor) -> Result<Tensor, OpError> {
         let tuple = indices.shape().last().copied().unwrap_or(0);
         let depth = self.depth(data.rank(), indices.rank(), tuple)?;
         let batch = self.batch_dims;
@@ -47,19 +47,19 @@ impl GatherND {
         }
         let outer = &indices.shape()[..indices.rank() - 1];
         let shape = [outer, &data.shape()[depth..]].concat();
-        let mut result: Vec<T> = Vec::with_capacity(bounds::bounded(T::DTYPE, &shape)?);
-        let values = data.to_vec::<T>()?;
+        bounds::bounded(data.dtype(), &shape)?;
         let picks = indices.to_i64_vec()?;
         let steps = bounds::steps(data.shape());
         let run: usize = data.shape()[depth..].iter().product();
+        let mut starts = Vec::with_capacity(outer.iter().product());
         for (at, index) in bounds::indices(outer).enumerate() {
             let mut offset: usize = index[..batch].iter().zip(&steps).map(|(at, s)| at * s).sum();
             for (axis, &pick) in picks[at * tuple..(at + 1) * tuple].iter().enumerate() {
                 offset += position(pick, data.shape()[batch + axis])? * steps[batch + axis];
             }
-            result.extend_from_slice(&values[offset..offset + run]);
+            starts.push(offset);
         }
-        Ok(Tensor::from_vec(&shape, result)?)
+        picks::picked_runs(data, &shape, &starts, run)
     }
 }
 
@@ -81,7 +81,7 @@ impl Operator for GatherND {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let indices = inputs.required(1)?;
-        Ok(vec![with_element!(data.dtype(), T => self.slices::<T>(data, indices))?])
+        Ok(vec![self.slices(data, indices)?])
     }
 }
 

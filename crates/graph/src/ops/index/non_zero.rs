@@ -1,11 +1,11 @@
 //! `NonZero` and `Compress`: what a condition selects.
 
-use galatea_tensor::{DataType, Tensor, with_element};
+use galatea_tensor::{DataType, Element, Tensor, with_carrier, with_float};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, values};
 
 /// ONNX `NonZero`: the indices of all elements that differ from zero, one column each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,23 @@ impl NonZero {
     }
 }
 
+/// Returns which elements differ from the default of their type.
+fn hits(data: &Tensor) -> Result<Vec<bool>, OpError> {
+    if let DataType::Small(small) = data.dtype() {
+        let zero = small.value(0);
+        return Ok(values::small(data)?.into_iter().map(|one| one != zero).collect());
+    }
+    // The zeros of floats have two patterns of bits; those of all others have one.
+    with_float!(data.dtype(), T => Ok(differing(&data.to_vec::<T>()?)), else {
+        with_carrier!(data.dtype(), T => Ok(differing(&data.to_carriers::<T>()?)))
+    })
+}
+
+fn differing<T: Element>(all: &[T]) -> Vec<bool> {
+    let zero = T::default();
+    all.iter().map(|one| *one != zero).collect()
+}
+
 impl Operator for NonZero {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let rank = inputs.required(0)?.rank().map_or(Dim::Unknown, Dim::Known);
@@ -33,9 +50,7 @@ impl Operator for NonZero {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
-        let hits: Vec<bool> = with_element!(data.dtype(), T => {
-            data.to_vec::<T>()?.into_iter().map(|one| one != T::default()).collect()
-        });
+        let hits = hits(data)?;
         let found: Vec<Vec<usize>> = bounds::indices(data.shape())
             .zip(hits)
             .filter(|(_, hit)| *hit)

@@ -1,13 +1,15 @@
 //! `OneHot`: numbers as vectors with one place switched on.
 
-use galatea_tensor::{Element, Tensor, with_element, with_number};
+use std::fmt;
+
+use galatea_tensor::Tensor;
 use num_traits::ToPrimitive;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks, values};
 
 /// ONNX `OneHot`: inputs `indices`, `depth` and `values` (off, on).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +20,18 @@ pub struct OneHot {
 
 /// Numbers of any type as integers, the fraction cut off.
 fn integers(tensor: &Tensor) -> Result<Vec<i64>, OpError> {
-    with_number!(tensor.dtype(), T => {
-        let all = tensor.to_vec::<T>()?;
-        all.iter()
-            .map(|one| one.to_i64().ok_or_else(|| OpError::new(format!("{one} is no index"))))
-            .collect()
-    }, else { Err(OpError::new(format!("type {} does not count", tensor.dtype()))) })
+    let no_index = |one: &dyn fmt::Display| OpError::new(format!("{one} is no index"));
+    match tensor.dtype() {
+        dtype if dtype.is_float() => {
+            let all = values::floats(tensor)?;
+            all.iter().map(|one| one.to_i64().ok_or_else(|| no_index(one))).collect()
+        }
+        dtype if dtype.is_integer() => {
+            let all = values::integers(tensor)?;
+            all.iter().map(|one| i64::try_from(*one).map_err(|_| no_index(one))).collect()
+        }
+        dtype => Err(OpError::new(format!("type {dtype} does not count"))),
+    }
 }
 
 fn depth_of(tensor: &Tensor) -> Result<usize, OpError> {
@@ -39,34 +47,28 @@ impl OneHot {
         Ok(Box::new(Self { axis: context.attributes.int_or("axis", -1)? }))
     }
 
-    fn encode<T: Element>(
-        &self,
-        indices: &Tensor,
-        depth: usize,
-        values: &Tensor,
-    ) -> Result<Tensor, OpError> {
-        let Ok([off, on]) = <[T; 2]>::try_from(values.to_vec::<T>()?) else {
+    fn encode(&self, indices: &Tensor, depth: usize, values: &Tensor) -> Result<Tensor, OpError> {
+        if values.elements() != 2 {
             return Err(OpError::new(format!(
                 "values of shape {:?}, expected [2]",
                 values.shape()
             )));
-        };
+        }
         let axis = bounds::axis(self.axis, indices.rank() + 1)?;
         let mut shape = indices.shape().to_vec();
         shape.insert(axis, depth);
-        let mut result = Vec::with_capacity(bounds::bounded(T::DTYPE, &shape)?);
+        let count = bounds::bounded(values.dtype(), &shape)?;
         let numbers = integers(indices)?;
         let after: usize = indices.shape()[axis..].iter().product();
-        for before in 0..indices.shape()[..axis].iter().product() {
-            for place in 0..depth {
-                for at in 0..after {
-                    // An index outside the depth switches nothing on.
-                    let hit = bounds::axis(numbers[before * after + at], depth) == Ok(place);
-                    result.push(if hit { on.clone() } else { off.clone() });
-                }
-            }
-        }
-        Ok(Tensor::from_vec(&shape, result)?)
+        // An index outside the depth switches nothing on.
+        let chosen: Vec<Option<usize>> =
+            numbers.into_iter().map(|number| bounds::axis(number, depth).ok()).collect();
+        let value = |at: usize| {
+            let (row, inside) = (at / after, at % after);
+            let (before, place) = (row / depth, row % depth);
+            Some(usize::from(chosen[before * after + inside] == Some(place)))
+        };
+        picks::picked(values, &shape, &mut (0..count).map(value))
     }
 }
 
@@ -90,7 +92,7 @@ impl Operator for OneHot {
         let indices = inputs.required(0)?;
         let values = inputs.required(2)?;
         let depth = depth_of(inputs.required(1)?)?;
-        Ok(vec![with_element!(values.dtype(), T => self.encode::<T>(indices, depth, values))?])
+        Ok(vec![self.encode(indices, depth, values)?])
     }
 }
 

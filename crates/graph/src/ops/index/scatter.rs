@@ -1,15 +1,13 @@
 //! `Scatter`, `ScatterElements` and `ScatterND`: a copy of a tensor with some elements written.
 
-use galatea_tensor::{
-    ByteString, Element, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,
-    Float8E8M0, Int2, Int4, Tensor, Uint2, Uint4, bf16, f16, with_element,
-};
+use galatea_tensor::{ByteString, DataType, Element, SmallType, Tensor, bf16, f16, with_number};
 
 use super::{check_inside, position};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::values::expect_same;
+use crate::ops::{bounds, picks};
 
 /// Effect of an update on the element that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ impl ScatterReduction {
 
 /// Elements that updates combine with; integers wrap, booleans add as "or".
 trait ScatterElement: Element {
-    /// The sum or the product; `None` for strings and small types.
+    /// The sum or the product; `None` for strings.
     fn arithmetic(&self, other: &Self, product: bool) -> Option<Self>;
 }
 
@@ -72,36 +70,110 @@ combine! {
     f32: |a, b| Some(a + b), Some(a * b);
     f64: |a, b| Some(a + b), Some(a * b);
     ByteString: |_a, _b| None, None;
-    Float8E4M3Fn: |_a, _b| None, None;
-    Float8E4M3FnUz: |_a, _b| None, None;
-    Float8E5M2: |_a, _b| None, None;
-    Float8E5M2FnUz: |_a, _b| None, None;
-    Float8E8M0: |_a, _b| None, None;
-    Float4E2M1: |_a, _b| None, None;
-    Int4: |_a, _b| None, None;
-    Uint4: |_a, _b| None, None;
-    Int2: |_a, _b| None, None;
-    Uint2: |_a, _b| None, None;
 }
 
+/// Runs of adjacent elements that the updates, one run after the other, go to.
+struct ScatterTargets {
+    /// The offset of each run.
+    starts: Vec<usize>,
+    /// Elements of a run.
+    run: usize,
+}
+
+impl ScatterTargets {
+    fn scatter(
+        &self,
+        data: &Tensor,
+        updates: &Tensor,
+        reduction: ScatterReduction,
+    ) -> Result<Tensor, OpError> {
+        expect_same(data.dtype(), updates.dtype())?;
+        if reduction == ScatterReduction::None {
+            return picks::overwritten(data, updates, &self.starts, self.run);
+        }
+        let combined = with_number!(data.dtype(), T => {
+            self.combined::<T>(data, updates, reduction)?
+        }, else {
+            match data.dtype() {
+                DataType::Small(small) => self.combined_small(data, updates, reduction, small)?,
+                DataType::Bool => self.combined::<bool>(data, updates, reduction)?,
+                _ => self.combined::<ByteString>(data, updates, reduction)?,
+            }
+        });
+        combined.ok_or_else(|| {
+            OpError::new(format!("type {} neither adds nor multiplies", data.dtype()))
+        })
+    }
+
+    fn combined<T: ScatterElement + PartialOrd>(
+        &self,
+        data: &Tensor,
+        updates: &Tensor,
+        reduction: ScatterReduction,
+    ) -> Result<Option<Tensor>, OpError> {
+        let mut values = data.to_vec::<T>()?;
+        let updates = updates.to_vec::<T>()?;
+        let done = self.each(&mut values, &updates, |slot, value| update(slot, value, reduction));
+        Ok(if done { Some(Tensor::from_vec(data.shape(), values)?) } else { None })
+    }
+
+    /// Small types have an order only.
+    fn combined_small(
+        &self,
+        data: &Tensor,
+        updates: &Tensor,
+        reduction: ScatterReduction,
+        small: SmallType,
+    ) -> Result<Option<Tensor>, OpError> {
+        let mut codes = data.to_carriers::<u8>()?;
+        let updates = updates.to_carriers::<u8>()?;
+        let done = self.each(&mut codes, &updates, |slot, code| {
+            if replaces(&small.value(*slot), &small.value(*code), reduction) {
+                *slot = *code;
+            }
+            matches!(reduction, ScatterReduction::Max | ScatterReduction::Min)
+        });
+        let whole = || Tensor::from_carriers(data.dtype(), data.shape(), codes);
+        Ok(if done { Some(whole()?) } else { None })
+    }
+
+    /// Gives every element that is written and its update to a function that says whether it did it.
+    fn each<T>(
+        &self,
+        values: &mut [T],
+        updates: &[T],
+        update: impl Fn(&mut T, &T) -> bool,
+    ) -> bool {
+        updates.iter().enumerate().all(|(at, value)| {
+            update(&mut values[self.starts[at / self.run] + at % self.run], value)
+        })
+    }
+}
+
+/// Combines an element with an update; returns whether its type can.
 fn update<T: ScatterElement + PartialOrd>(
     slot: &mut T,
     value: &T,
     reduction: ScatterReduction,
-) -> Result<(), OpError> {
-    // A NaN compares with nothing, and stays.
-    let unordered = value.partial_cmp(value).is_none();
-    let replacement = match reduction {
-        ScatterReduction::None => Some(value.clone()),
+) -> bool {
+    let combined = match reduction {
         ScatterReduction::Add => slot.arithmetic(value, false),
         ScatterReduction::Mul => slot.arithmetic(value, true),
-        ScatterReduction::Max if *value > *slot || unordered => Some(value.clone()),
-        ScatterReduction::Min if *value < *slot || unordered => Some(value.clone()),
-        ScatterReduction::Max | ScatterReduction::Min => Some(slot.clone()),
+        _ if replaces(slot, value, reduction) => Some(value.clone()),
+        _ => return true,
     };
-    *slot = replacement
-        .ok_or_else(|| OpError::new(format!("type {} neither adds nor multiplies", T::DTYPE)))?;
-    Ok(())
+    combined.map(|combined| *slot = combined).is_some()
+}
+
+/// Returns whether an update takes the place of an element where nothing is added or multiplied.
+fn replaces<T: PartialOrd>(slot: &T, value: &T, reduction: ScatterReduction) -> bool {
+    // A NaN compares with nothing, and stays.
+    let is_nan = || value.partial_cmp(value).is_none();
+    match reduction {
+        ScatterReduction::Max => *value > *slot || is_nan(),
+        ScatterReduction::Min => *value < *slot || is_nan(),
+        _ => true,
+    }
 }
 
 /// The output of every scatter: like the data.
@@ -131,7 +203,7 @@ impl ScatterElements {
         Ok(Box::new(Self { axis, reduction: ScatterReduction::parse(context)? }))
     }
 
-    fn scatter<T: ScatterElement + PartialOrd>(
+    fn scatter(
         &self,
         data: &Tensor,
         indices: &Tensor,
@@ -146,15 +218,13 @@ impl ScatterElements {
                 updates.shape()
             )));
         }
-        let mut values = data.to_vec::<T>()?;
         let steps = bounds::steps(data.shape());
-        let updates = indices.to_i64_vec()?.into_iter().zip(updates.to_vec::<T>()?);
-        for (mut index, (at, value)) in bounds::indices(indices.shape()).zip(updates) {
+        let mut starts = Vec::with_capacity(indices.elements());
+        for (mut index, at) in bounds::indices(indices.shape()).zip(indices.to_i64_vec()?) {
             index[axis] = position(at, data.shape()[axis])?;
-            let offset: usize = index.iter().zip(&steps).map(|(at, step)| at * step).sum();
-            update(&mut values[offset], &value, self.reduction)?;
+            starts.push(index.iter().zip(&steps).map(|(at, step)| at * step).sum());
         }
-        Ok(Tensor::from_vec(data.shape(), values)?)
+        ScatterTargets { starts, run: 1 }.scatter(data, updates, self.reduction)
     }
 }
 
@@ -171,7 +241,7 @@ impl Operator for ScatterElements {
         let indices = inputs.required(1)?;
         let updates = inputs.required(2)?;
         bounds::bounded(data.dtype(), data.shape())?;
-        Ok(vec![with_element!(data.dtype(), T => self.scatter::<T>(data, indices, updates))?])
+        Ok(vec![self.scatter(data, indices, updates)?])
     }
 }
 
@@ -188,7 +258,7 @@ impl ScatterND {
         Ok(Box::new(Self { reduction: ScatterReduction::parse(context)? }))
     }
 
-    fn scatter<T: ScatterElement + PartialOrd>(
+    fn scatter(
         &self,
         data: &Tensor,
         indices: &Tensor,
@@ -206,21 +276,19 @@ impl ScatterND {
         if tuple > data.rank() || updates.shape() != [outer, &data.shape()[tuple..]].concat() {
             return Err(misfit());
         }
-        let mut values = data.to_vec::<T>()?;
         let picks = indices.to_i64_vec()?;
-        let updates = updates.to_vec::<T>()?;
         let steps = bounds::steps(data.shape());
         let run: usize = data.shape()[tuple..].iter().product();
-        for row in 0..outer.iter().product::<usize>() {
+        let rows = outer.iter().product::<usize>();
+        let mut starts = Vec::with_capacity(rows);
+        for row in 0..rows {
             let mut offset = 0;
             for (axis, &pick) in picks[row * tuple..(row + 1) * tuple].iter().enumerate() {
                 offset += position(pick, data.shape()[axis])? * steps[axis];
             }
-            for at in 0..run {
-                update(&mut values[offset + at], &updates[row * run + at], self.reduction)?;
-            }
+            starts.push(offset);
         }
-        Ok(Tensor::from_vec(data.shape(), values)?)
+        ScatterTargets { starts, run }.scatter(data, updates, self.reduction)
     }
 }
 
@@ -234,12 +302,14 @@ impl Operator for ScatterND {
         let indices = inputs.required(1)?;
         let updates = inputs.required(2)?;
         bounds::bounded(data.dtype(), data.shape())?;
-        Ok(vec![with_element!(data.dtype(), T => self.scatter::<T>(data, indices, updates))?])
+        Ok(vec![self.scatter(data, indices, updates)?])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use galatea_tensor::{DataType, SmallType, Tensor};
+
     use crate::ops::testing::{attributes, int, one, run, tensor, text};
 
     #[test]
@@ -277,5 +347,21 @@ mod tests {
         assert!(run("ScatterND", 11, &attributes([]), &inputs, 1).is_err());
         assert!(run("ScatterElements", 11, &attributes([]), &inputs, 1).is_err());
         assert!(run("Scatter", 9, &attributes([]), &inputs, 1).is_err());
+    }
+
+    #[test]
+    fn small_types_have_extremes_and_no_sums() {
+        let int4 = DataType::Small(SmallType::Int4);
+        let of = |codes: &[u8]| Tensor::from_bytes(int4, &[codes.len()], codes).unwrap();
+        let (data, updates) = (of(&[15, 3]), of(&[2, 14]));
+        let indices = tensor::<i64>(&[2], &[0, 1]);
+        let scattered = |reduction: &str| {
+            let attributes = attributes([("reduction", text(reduction))]);
+            let inputs = [Some(&data), Some(&indices), Some(&updates)];
+            run("ScatterElements", 18, &attributes, &inputs, 1).map(|mut all| all.remove(0))
+        };
+        assert_eq!(scattered("max").unwrap(), of(&[2, 3]));
+        assert_eq!(scattered("min").unwrap(), of(&[15, 14]));
+        assert!(scattered("add").unwrap_err().to_string().contains("neither adds"));
     }
 }

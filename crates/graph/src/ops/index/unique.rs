@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
-use galatea_tensor::{DataType, Element, Tensor, with_element};
+use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values::{self, TensorValues};
 
 /// ONNX `Unique`: outputs the distinct ones, where each occurs first, which one every input is, and
 /// how often each occurs.
@@ -26,12 +27,33 @@ impl Unique {
         Ok(Box::new(Self { axis, sorted: context.attributes.flag("sorted", true)? }))
     }
 
-    fn distinct<T: Element + PartialOrd>(&self, rows: &Tensor) -> Result<EqualSlices, OpError> {
+    fn groups(&self, rows: &Tensor) -> Result<EqualSlices, OpError> {
         let count = rows.shape().first().copied().unwrap_or(0);
-        let values = rows.to_vec::<T>()?;
-        let run = values.len().checked_div(count).unwrap_or(0);
-        let row = |at: usize| &values[at * run..(at + 1) * run];
-        let compare = |a: usize, b: usize| row(a).partial_cmp(row(b)).unwrap_or(Ordering::Less);
+        let run = rows.elements().checked_div(count).unwrap_or(0);
+        let of = |at: usize| at * run..(at + 1) * run;
+        Ok(match ordered(rows)? {
+            TensorValues::Bools(all) => {
+                self.distinct(count, &|a, b| all[of(a)].partial_cmp(&all[of(b)]))
+            }
+            TensorValues::Integers(all) => {
+                self.distinct(count, &|a, b| all[of(a)].partial_cmp(&all[of(b)]))
+            }
+            TensorValues::Floats(all) => {
+                self.distinct(count, &|a, b| all[of(a)].partial_cmp(&all[of(b)]))
+            }
+            TensorValues::Strings(all) => {
+                self.distinct(count, &|a, b| all[of(a)].partial_cmp(&all[of(b)]))
+            }
+        })
+    }
+
+    /// Groups equal slices, given how two of them by number compare.
+    fn distinct(
+        &self,
+        count: usize,
+        order_of: &dyn Fn(usize, usize) -> Option<Ordering>,
+    ) -> EqualSlices {
+        let compare = |a: usize, b: usize| order_of(a, b).unwrap_or(Ordering::Less);
         let mut order: Vec<usize> = (0..count).collect();
         merge_sort(&mut order, &compare);
         // Neighbours in the order are equal or begin a new group; each group starts with its first
@@ -39,7 +61,7 @@ impl Unique {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for at in order {
             match groups.last_mut() {
-                Some(group) if row(group[0]) == row(at) => group.push(at),
+                Some(group) if order_of(group[0], at) == Some(Ordering::Equal) => group.push(at),
                 _ => groups.push(vec![at]),
             }
         }
@@ -54,7 +76,15 @@ impl Unique {
         }
         let first = groups.iter().map(|group| group[0] as i64).collect();
         let counts = groups.iter().map(|group| group.len() as i64).collect();
-        Ok(EqualSlices { first, inverse, counts })
+        EqualSlices { first, inverse, counts }
+    }
+}
+
+/// The elements in types that compare as the tensor's own does.
+fn ordered(tensor: &Tensor) -> Result<TensorValues, OpError> {
+    match tensor.dtype() {
+        DataType::Small(_) => Ok(TensorValues::Floats(values::small(tensor)?)),
+        _ => TensorValues::read(tensor),
     }
 }
 
@@ -67,7 +97,7 @@ struct EqualSlices {
 
 /// A stable sort that accepts any comparison: elements that compare with nothing (NaN) make the
 /// order partial, which the standard library's sort may refuse by panicking.
-fn merge_sort(order: &mut Vec<usize>, compare: &impl Fn(usize, usize) -> Ordering) {
+fn merge_sort(order: &mut Vec<usize>, compare: &dyn Fn(usize, usize) -> Ordering) {
     if order.len() < 2 {
         return;
     }
@@ -114,7 +144,7 @@ impl Operator for Unique {
         axes.remove(axis);
         axes.insert(0, axis);
         let rows = bounds::owned(&data.permute(&axes)?)?;
-        let groups = with_element!(data.dtype(), T => self.distinct::<T>(&rows))?;
+        let groups = self.groups(&rows)?;
         let first = Tensor::vector(groups.first);
         let gather = super::Gather { axis: axis as i64 };
         let mut results = gather.reference(OperatorInputs::new(&[Some(&data), Some(&first)]))?;

@@ -1,6 +1,6 @@
 //! `Where`: elements of one of two tensors.
 
-use galatea_tensor::{DataType, Tensor, broadcast_shapes, with_element};
+use galatea_tensor::{DataType, Element, Tensor, broadcast_shapes, with_carrier};
 
 use super::logical::expect_bool;
 use crate::attribute::Attributes;
@@ -38,6 +38,13 @@ fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
         .collect()
 }
 
+fn chosen<T: Element>(condition: Vec<bool>, a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
+    let pairs = a.to_carriers::<T>()?.into_iter().zip(b.to_carriers::<T>()?);
+    let all = condition.into_iter().zip(pairs);
+    let all = all.map(|(first, (a, b))| if first { a } else { b }).collect();
+    Ok(Tensor::from_carriers(a.dtype(), a.shape(), all)?)
+}
+
 impl Operator for Where {
     fn attributes(&self) -> Option<Attributes> {
         Some(Attributes::new())
@@ -62,13 +69,9 @@ impl Operator for Where {
         let shape = broadcast_shapes(condition.shape(), a.shape())?;
         let shape = broadcast_shapes(&shape, b.shape())?;
         let condition = broadcast(condition, &shape)?.to_vec::<bool>()?;
-        with_element!(a.dtype(), T => {
-            let a = broadcast(a, &shape)?.to_vec::<T>()?;
-            let b = broadcast(b, &shape)?.to_vec::<T>()?;
-            let pairs = condition.into_iter().zip(a.into_iter().zip(b));
-            let all = pairs.map(|(first, (a, b))| if first { a } else { b }).collect::<Vec<_>>();
-            Ok(vec![Tensor::from_vec(&shape, all)?])
-        })
+        let a = broadcast(a, &shape)?;
+        let b = broadcast(b, &shape)?;
+        Ok(vec![with_carrier!(a.dtype(), T => chosen::<T>(condition, &a, &b))?])
     }
 }
 

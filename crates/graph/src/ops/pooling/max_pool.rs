@@ -1,12 +1,12 @@
 //! `MaxPool`: the largest element under the window.
 
-use galatea_tensor::{DataType, Element, Tensor, with_number};
+use galatea_tensor::{DataType, Tensor, with_number};
 
 use super::window::PoolWindow;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `MaxPool`; `MaxPoolNhwc` of domain `ai.galatea` has the channels last and one output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,39 +56,47 @@ impl MaxPool {
         number
     }
 
-    fn pool<T: Element + PartialOrd + Copy>(&self, data: &Tensor) -> Result<[Tensor; 2], OpError> {
+    fn pool(
+        &self,
+        data: &Tensor,
+        winner: &dyn Fn(usize, &[usize]) -> Option<usize>,
+    ) -> Result<[Tensor; 2], OpError> {
         let (planes, spatial) = data.shape().split_at(2);
         let (output, places) = self.window.places(spatial)?;
         let shape = [planes, &output].concat();
         let count = bounds::bounded(DataType::Int64, &shape)?;
-        let mut values = Vec::with_capacity(count);
+        let mut winners = Vec::with_capacity(count);
         let mut indices = Vec::with_capacity(count);
         let pixels: usize = spatial.iter().product();
-        let all = data.to_vec::<T>()?;
         for plane in 0..planes.iter().product() {
-            let image = &all[plane * pixels..(plane + 1) * pixels];
             for place in &places {
-                let mut best: Option<usize> = None;
-                for &at in &place.seen {
-                    // Only a NaN differs from itself; the first one wins.
-                    #[allow(clippy::eq_op, reason = "only a NaN differs from itself")]
-                    let wins = |best: usize| {
-                        let is_nan = |at: usize| image[at] != image[at];
-                        !is_nan(best) && (image[at] > image[best] || is_nan(at))
-                    };
-                    if best.is_none_or(wins) {
-                        best = Some(at);
-                    }
-                }
-                let best = best.ok_or_else(|| {
+                let best = winner(plane * pixels, &place.seen).ok_or_else(|| {
                     OpError::new("a window lies wholly in the padding; it has no maximum")
                 })?;
-                values.push(image[best]);
+                winners.push(plane * pixels + best);
                 indices.push((plane * pixels + self.number(best, spatial)) as i64);
             }
         }
-        Ok([Tensor::from_vec(&shape, values)?, Tensor::from_vec(&shape, indices)?])
+        let values = picks::picked_runs(data, &shape, &winners, 1)?;
+        Ok([values, Tensor::from_vec(&shape, indices)?])
     }
+}
+
+/// The position of the greatest of some elements of an image.
+fn winner<T: PartialOrd>(image: &[T], seen: &[usize]) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for &at in seen {
+        // Only a NaN differs from itself; the first one wins.
+        #[allow(clippy::eq_op, reason = "only a NaN differs from itself")]
+        let wins = |best: usize| {
+            let is_nan = |at: usize| image[at] != image[at];
+            !is_nan(best) && (image[at] > image[best] || is_nan(at))
+        };
+        if best.is_none_or(wins) {
+            best = Some(at);
+        }
+    }
+    best
 }
 
 impl Operator for MaxPool {
@@ -100,7 +108,10 @@ impl Operator for MaxPool {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = self.window.image(inputs.required(0)?)?;
-        let [values, indices] = with_number!(data.dtype(), T => self.pool::<T>(&data), else {
+        let [values, indices] = with_number!(data.dtype(), T => {
+            let all = data.to_vec::<T>()?;
+            self.pool(&data, &|start, seen| winner(&all[start..], seen))
+        }, else {
             Err(OpError::new(format!("type {} has no maximum", data.dtype())))
         })?;
         let values = self.window.laid_out(&values)?;

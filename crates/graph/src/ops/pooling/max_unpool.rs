@@ -1,12 +1,13 @@
 //! `MaxUnpool`: the largest elements back at their places.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::convolution::list;
+use crate::ops::picks;
 use crate::ops::values::expect_float;
 
 /// ONNX `MaxUnpool`.
@@ -57,7 +58,7 @@ impl MaxUnpool {
         Err(OpError::new(format!("an input of rank {rank} for windows {:?}", self.kernel_shape)))
     }
 
-    fn unpool<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn unpool(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let x = inputs.required(0)?;
         let places = inputs.required(1)?;
         self.check_rank(x.rank())?;
@@ -72,7 +73,7 @@ impl MaxUnpool {
         for axis in 0..self.kernel_shape.len() {
             inner[axis + 2] = self.length(axis, inner[axis + 2])?;
         }
-        let count = bounded(T::DTYPE, &inner)?;
+        let count = bounded(x.dtype(), &inner)?;
         let shape = match inputs.optional(2) {
             None => inner.clone(),
             Some(shape) => bounds::lengths(&shape.to_i64_vec()?, "output_shape")?,
@@ -83,18 +84,18 @@ impl MaxUnpool {
                 "output_shape {shape:?}, expected {inner:?} or more"
             )));
         }
-        let mut result = vec![T::default(); bounded(T::DTYPE, &shape)?];
+        bounded(x.dtype(), &shape)?;
         let from = bounds::steps(&inner);
         let to = bounds::steps(&shape);
-        for (value, place) in x.to_vec::<T>()?.into_iter().zip(places.to_i64_vec()?) {
+        let mut slots = Vec::with_capacity(places.elements());
+        for place in places.to_i64_vec()? {
             let place = usize::try_from(place).ok().filter(|at| *at < count).ok_or_else(|| {
                 OpError::new(format!("position {place} is outside an image of shape {inner:?}"))
             })?;
             let index = from.iter().zip(&inner).map(|(step, len)| place / step % len);
-            let slot: usize = index.zip(&to).map(|(at, step)| at * step).sum();
-            result[slot] = value;
+            slots.push(index.zip(&to).map(|(at, step)| at * step).sum());
         }
-        Ok(Tensor::from_vec(&shape, result)?)
+        picks::overwritten(&Tensor::zeros(x.dtype(), &shape)?, x, &slots, 1)
     }
 }
 
@@ -124,7 +125,7 @@ impl Operator for MaxUnpool {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         expect_float(dtype)?;
-        Ok(vec![with_element!(dtype, T => self.unpool::<T>(inputs))?])
+        Ok(vec![self.unpool(inputs)?])
     }
 }
 

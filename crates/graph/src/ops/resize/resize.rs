@@ -5,7 +5,7 @@
     reason = "interpolated integers go back to the type that they came from"
 )]
 
-use galatea_tensor::{DataType, Element, Tensor, with_element};
+use galatea_tensor::{DataType, Tensor};
 
 use super::sampling::{
     AxisPlan, CoordinateMode, NearestMode, ResizeInterpolation, SharedSampling, WeightedSample,
@@ -13,7 +13,7 @@ use super::sampling::{
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::{bounds, values};
+use crate::ops::{bounds, picks, values};
 
 /// Effect of `sizes` on the proportions of an image (from opset 18 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,22 +280,20 @@ impl Resize {
     }
 
     /// Nearest neighbours move elements of any type.
-    fn nearest<T: Element>(
+    fn nearest(
         data: &Tensor,
         samples: &[Vec<WeightedSample>],
-        outside: &T,
+        outside: &Tensor,
     ) -> Result<Tensor, OpError> {
         let shape: Vec<usize> = samples.iter().map(Vec::len).collect();
-        let values = data.to_vec::<T>()?;
         let steps = bounds::steps(data.shape());
-        let pick = |index: Vec<usize>| {
+        let offset = |index: Vec<usize>| {
             let sources = index.iter().zip(samples).map(|(&at, axis)| axis[at].as_ref());
-            let offset = sources.zip(&steps).try_fold(0, |offset, (source, step)| {
+            sources.zip(&steps).try_fold(0, |offset, (source, step)| {
                 source.and_then(|all| all.first()).map(|(from, _)| offset + from * step)
-            });
-            offset.map_or_else(|| outside.clone(), |offset| values[offset].clone())
+            })
         };
-        Ok(Tensor::from_vec(&shape, bounds::indices(&shape).map(pick).collect())?)
+        picks::picked_or(data, outside, &shape, &mut bounds::indices(&shape).map(offset))
     }
 
     /// Weighted sums, axis after axis: the weights are products of those of the axes.
@@ -400,9 +398,7 @@ impl Operator for Resize {
         } else {
             Tensor::zeros(data.dtype(), &[])?
         };
-        Ok(vec![with_element!(data.dtype(), T => {
-            Self::nearest::<T>(data, &samples, &outside.item::<T>()?)
-        })?])
+        Ok(vec![Self::nearest(data, &samples, &outside)?])
     }
 }
 

@@ -1,11 +1,11 @@
 //! `CenterCropPad`: axes brought to a length around their middle.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `CenterCropPad`; input 1 holds the wanted lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +32,9 @@ impl CenterCropPad {
     }
 }
 
-fn framed<T: Element>(data: &Tensor, shape: &[usize]) -> Result<Tensor, OpError> {
-    let values = data.to_vec::<T>()?;
+fn framed(data: &Tensor, shape: &[usize]) -> Result<Tensor, OpError> {
     let steps = bounds::steps(data.shape());
-    let mut result = Vec::with_capacity(bounds::bounded(T::DTYPE, shape)?);
-    for index in bounds::indices(shape) {
+    let offset = |index: Vec<usize>| {
         let mut offset = Some(0);
         for (axis, &at) in index.iter().enumerate() {
             let from = data.shape()[axis];
@@ -50,9 +48,9 @@ fn framed<T: Element>(data: &Tensor, shape: &[usize]) -> Result<Tensor, OpError>
             let source = source.filter(|&source| source < from);
             offset = offset.zip(source).map(|(offset, source)| offset + source * steps[axis]);
         }
-        result.push(offset.map_or_else(T::default, |offset| values[offset].clone()));
-    }
-    Ok(Tensor::from_vec(shape, result)?)
+        offset
+    };
+    picks::picked(data, shape, &mut bounds::indices(shape).map(offset))
 }
 
 impl Operator for CenterCropPad {
@@ -80,7 +78,7 @@ impl Operator for CenterCropPad {
         for (axis, &length) in self.positions(shape.len(), wanted.len())?.iter().zip(&wanted) {
             shape[*axis] = length;
         }
-        Ok(vec![with_element!(data.dtype(), T => framed::<T>(data, &shape))?])
+        Ok(vec![framed(data, &shape)?])
     }
 }
 

@@ -1,12 +1,13 @@
 //! `Concat`: tensors one after the other along an axis.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::{DataType, Element, Tensor, with_carrier};
 
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values::expect_same;
 
 /// ONNX `Concat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +48,24 @@ fn shared(axis: usize, shapes: &[&Vec<Dim>]) -> Result<Dim, OpError> {
     Ok(best)
 }
 
-fn join<T: Element>(parts: &[&Tensor], axis: usize, shape: &[usize]) -> Result<Tensor, OpError> {
-    let count = bounds::bounded(T::DTYPE, shape)?;
+fn join<T: Element>(
+    dtype: DataType,
+    parts: &[&Tensor],
+    axis: usize,
+    shape: &[usize],
+) -> Result<Tensor, OpError> {
+    let count = bounds::bounded(dtype, shape)?;
     let mut result: Vec<T> = Vec::with_capacity(count);
     let parts = parts
         .iter()
-        .map(|part| Ok((part.to_vec::<T>()?, part.shape()[axis..].iter().product::<usize>())))
+        .map(|part| Ok((part.to_carriers::<T>()?, part.shape()[axis..].iter().product::<usize>())))
         .collect::<Result<Vec<_>, OpError>>()?;
     for row in 0..shape[..axis].iter().product::<usize>() {
         for (values, run) in &parts {
             result.extend_from_slice(&values[row * run..(row + 1) * run]);
         }
     }
-    Ok(Tensor::from_vec(shape, result)?)
+    Ok(Tensor::from_carriers(dtype, shape, result)?)
 }
 
 impl Operator for Concat {
@@ -113,6 +119,7 @@ pub(crate) fn join_tensors(all: &[&Tensor], axis: usize) -> Result<Tensor, OpErr
     let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
     let mut shape = first.shape().to_vec();
     for other in &all[1..] {
+        expect_same(first.dtype(), other.dtype())?;
         let fits = other.rank() == shape.len()
             && (0..shape.len()).all(|at| at == axis || other.shape()[at] == shape[at]);
         if !fits {
@@ -124,7 +131,7 @@ pub(crate) fn join_tensors(all: &[&Tensor], axis: usize) -> Result<Tensor, OpErr
         }
         shape[axis] = shape[axis].saturating_add(other.shape()[axis]);
     }
-    with_element!(first.dtype(), T => join::<T>(all, axis, &shape))
+    with_carrier!(first.dtype(), T => join::<T>(first.dtype(), all, axis, &shape))
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! `Pad`: a frame around a tensor.
 
-use galatea_tensor::{DataType, Element, Tensor, with_element, with_number};
+use galatea_tensor::{DataType, Element, Tensor, with_carrier, with_number};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values::expect_same;
 
 /// Content of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,14 +123,20 @@ impl Pad {
         Ok((0..total).map(at).collect())
     }
 
-    fn fill<T: Element>(
-        &self,
-        inputs: OperatorInputs<'_, Tensor>,
-        attribute: T,
-    ) -> Result<T, OpError> {
+    /// The one element that the frame is filled with.
+    fn fill(&self, inputs: OperatorInputs<'_, Tensor>, dtype: DataType) -> Result<Tensor, OpError> {
         match inputs.optional(2) {
-            Some(value) if self.pads.is_none() && value.elements() > 0 => Ok(value.item::<T>()?),
-            _ => Ok(attribute),
+            Some(value) if self.pads.is_none() && value.elements() > 0 => {
+                expect_same(dtype, value.dtype())?;
+                if value.elements() != 1 {
+                    return Err(OpError::new(format!(
+                        "a fill value of shape {:?}, expected one element",
+                        value.shape()
+                    )));
+                }
+                Ok(value.clone())
+            }
+            _ => attribute_value(self.value, dtype),
         }
     }
 }
@@ -146,11 +153,12 @@ fn padded(len: usize, (begin, end): (i64, i64)) -> Result<usize, OpError> {
 fn gather<T: Element>(
     data: &Tensor,
     sources: &[Vec<Option<usize>>],
-    fill: &T,
+    fill: &Tensor,
 ) -> Result<Tensor, OpError> {
     let shape: Vec<usize> = sources.iter().map(Vec::len).collect();
-    let count = bounds::bounded(T::DTYPE, &shape)?;
-    let values = data.to_vec::<T>()?;
+    let count = bounds::bounded(data.dtype(), &shape)?;
+    let values = data.to_carriers::<T>()?;
+    let fill = fill.to_carriers::<T>()?;
     let steps = bounds::steps(data.shape());
     let mut index = vec![0; shape.len()];
     let mut result = Vec::with_capacity(count);
@@ -159,15 +167,20 @@ fn gather<T: Element>(
             index.iter().zip(sources).zip(&steps).try_fold(0, |offset, ((&at, axis), step)| {
                 axis[at].map(|from| offset + from * step)
             });
-        result.push(offset.map_or_else(|| fill.clone(), |offset| values[offset].clone()));
+        result.push(offset.map_or_else(|| fill[0].clone(), |offset| values[offset].clone()));
         bounds::advance(&mut index, &shape);
     }
-    Ok(Tensor::from_vec(&shape, result)?)
+    Ok(Tensor::from_carriers(data.dtype(), &shape, result)?)
 }
 
 /// The value attribute as an element of a type; strings and booleans have none.
-fn attribute_value<T: num_traits::NumCast + Default>(value: f32) -> T {
-    T::from(value).unwrap_or_default()
+fn attribute_value(value: f32, dtype: DataType) -> Result<Tensor, OpError> {
+    with_number!(dtype, T => {
+        let value = <T as num_traits::NumCast>::from(value).unwrap_or_default();
+        Ok(Tensor::scalar::<T>(value))
+    }, else {
+        Ok(Tensor::zeros(dtype, &[])?)
+    })
 }
 
 impl Operator for Pad {
@@ -205,14 +218,8 @@ impl Operator for Pad {
         bounds::bounded(data.dtype(), &shape.collect::<Result<Vec<_>, _>>()?)?;
         let sources =
             lengths.map(|(&len, &pair)| self.sources(len, pair)).collect::<Result<Vec<_>, _>>()?;
-        let result = with_number!(data.dtype(), T => {
-            gather::<T>(data, &sources, &self.fill(inputs, attribute_value(self.value))?)
-        }, else {
-            with_element!(data.dtype(), T => {
-                gather::<T>(data, &sources, &self.fill(inputs, T::default())?)
-            })
-        });
-        Ok(vec![result?])
+        let fill = self.fill(inputs, data.dtype())?;
+        Ok(vec![with_carrier!(data.dtype(), T => gather::<T>(data, &sources, &fill))?])
     }
 }
 

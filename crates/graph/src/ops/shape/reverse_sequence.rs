@@ -1,11 +1,11 @@
 //! `ReverseSequence`: the first steps of every sequence turned around.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `ReverseSequence`; input 1 holds the length of each sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,20 +29,17 @@ impl ReverseSequence {
         Ok(Box::new(Self { batch_axis, time_axis }))
     }
 
-    fn reversed<T: Element>(&self, data: &Tensor, lengths: &[usize]) -> Result<Tensor, OpError> {
-        let values = data.to_vec::<T>()?;
+    fn reversed(&self, data: &Tensor, lengths: &[usize]) -> Result<Tensor, OpError> {
         let steps = bounds::steps(data.shape());
-        let mut result = Vec::with_capacity(values.len());
-        for mut index in bounds::indices(data.shape()) {
+        let offset = |mut index: Vec<usize>| {
             let length = lengths[index[self.batch_axis]];
             let step = index[self.time_axis];
             if step < length {
                 index[self.time_axis] = length - 1 - step;
             }
-            let offset: usize = index.iter().zip(&steps).map(|(at, step)| at * step).sum();
-            result.push(values[offset].clone());
-        }
-        Ok(Tensor::from_vec(data.shape(), result)?)
+            Some(index.iter().zip(&steps).map(|(at, step)| at * step).sum())
+        };
+        picks::picked(data, data.shape(), &mut bounds::indices(data.shape()).map(offset))
     }
 }
 
@@ -66,7 +63,7 @@ impl Operator for ReverseSequence {
             )));
         }
         bounds::bounded(data.dtype(), data.shape())?;
-        Ok(vec![with_element!(data.dtype(), T => self.reversed::<T>(data, &lengths))?])
+        Ok(vec![self.reversed(data, &lengths)?])
     }
 }
 

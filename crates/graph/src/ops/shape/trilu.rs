@@ -1,11 +1,11 @@
 //! `Trilu`: one triangle of matrices.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
+use crate::ops::{bounds, picks};
 
 /// ONNX `Trilu`; optional input 1 shifts the diagonal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +20,17 @@ impl Trilu {
         Ok(Box::new(Self { upper: context.attributes.flag("upper", true)? }))
     }
 
-    fn masked<T: Element>(&self, data: &Tensor, diagonal: i64) -> Result<Tensor, OpError> {
+    fn masked(&self, data: &Tensor, diagonal: i64) -> Result<Tensor, OpError> {
         let rows = data.shape()[data.rank() - 2];
         let columns = data.shape()[data.rank() - 1];
-        let mut values = data.to_vec::<T>()?;
-        for (at, value) in values.iter_mut().enumerate() {
+        let kept = |at: usize| {
             let row = (at / columns) % rows;
             let column = at % columns;
             let above = (column as i64).saturating_sub(row as i64);
             let keep = if self.upper { above >= diagonal } else { above <= diagonal };
-            if !keep {
-                *value = T::default();
-            }
-        }
-        Ok(Tensor::from_vec(data.shape(), values)?)
+            keep.then_some(at)
+        };
+        picks::picked(data, data.shape(), &mut (0..data.elements()).map(kept))
     }
 }
 
@@ -51,7 +48,7 @@ impl Operator for Trilu {
         }
         let diagonal = inputs.optional(1).map_or(Ok(0), Tensor::item::<i64>)?;
         bounds::bounded(data.dtype(), data.shape())?;
-        Ok(vec![with_element!(data.dtype(), T => self.masked::<T>(data, diagonal))?])
+        Ok(vec![self.masked(data, diagonal)?])
     }
 }
 

@@ -1,13 +1,13 @@
 //! `TensorScatter`: new positions written into a cache of fixed length.
 
-use galatea_tensor::{Element, Tensor, with_element};
+use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds;
 use crate::ops::lanes::AxisLanes;
 use crate::ops::values::expect_same;
+use crate::ops::{bounds, picks};
 
 /// ONNX `TensorScatter`.
 ///
@@ -59,7 +59,7 @@ impl TensorScatter {
         })
     }
 
-    fn write<T: Element>(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
+    fn write(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let cache = inputs.required(0)?;
         let update = inputs.required(1)?;
         let axis = self.check(cache.shape(), update.shape())?;
@@ -74,20 +74,17 @@ impl TensorScatter {
                 )));
             }
         };
-        bounds::bounded(T::DTYPE, cache.shape())?;
-        let mut values = cache.to_vec::<T>()?;
-        let new = update.to_vec::<T>()?;
+        bounds::bounded(cache.dtype(), cache.shape())?;
         let to = AxisLanes::along(cache.shape(), axis);
         let from = AxisLanes::along(update.shape(), axis);
+        let mut slots = Vec::with_capacity(from.outer * from.len);
         for outer in 0..from.outer {
             let start = starts[outer * batch / from.outer];
             for position in 0..from.len {
-                let slot = (outer * to.len + self.slot(start, position, to.len)?) * to.inner;
-                let source = (outer * from.len + position) * from.inner;
-                values[slot..slot + to.inner].clone_from_slice(&new[source..source + from.inner]);
+                slots.push((outer * to.len + self.slot(start, position, to.len)?) * to.inner);
             }
         }
-        Ok(Tensor::from_vec(cache.shape(), values)?)
+        picks::overwritten(cache, update, &slots, from.inner)
     }
 }
 
@@ -105,7 +102,7 @@ impl Operator for TensorScatter {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
         expect_same(dtype, inputs.required(1)?.dtype())?;
-        Ok(vec![with_element!(dtype, T => self.write::<T>(inputs))?])
+        Ok(vec![self.write(inputs)?])
     }
 }
 

@@ -1,11 +1,12 @@
 //! `GridSample`: an image read at the positions that a grid names.
 
-use galatea_tensor::{DataType, Tensor, with_element};
+use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
+use crate::ops::picks;
 use crate::ops::values::{TensorValues, expect_float, floats};
 
 /// How values between elements are made.
@@ -228,15 +229,8 @@ impl Operator for GridSample {
         });
         if self.mode == SampleMode::Nearest {
             // Elements are only moved, so they may have any type.
-            let picks = sources.map(|(start, taps)| taps[0].0.map(|at| start + at));
-            let result = with_element!(x.dtype(), T => {
-                let all = x.to_vec::<T>()?;
-                let pick = |at: Option<usize>| {
-                    at.and_then(|at| all.get(at).cloned()).unwrap_or_default()
-                };
-                Tensor::from_vec(&shape, picks.map(pick).collect::<Vec<T>>())?
-            });
-            return Ok(vec![result]);
+            let mut offsets = sources.map(|(start, taps)| taps[0].0.map(|at| start + at));
+            return Ok(vec![picks::picked(x, &shape, &mut offsets)?]);
         }
         let sum = |read: &dyn Fn(usize) -> f64| -> Vec<f64> {
             let of = |(start, taps): (usize, &GridTaps)| {
