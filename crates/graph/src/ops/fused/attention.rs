@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::fused_mat_mul::ReferenceFloat;
+use super::widened::{narrowed, widened};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -106,23 +106,17 @@ impl Operator for FusedAttention {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let dtype = inputs.required(0)?.dtype();
-        galatea_tensor::with_float!(dtype, T => {
-            Ok(vec![self.attend::<T>(inputs)?])
-        }, else { Err(OpError::new(format!("expected a floating-point type, found {dtype}"))) })
+        Ok(vec![self.attend(inputs)?])
     }
 }
 
 impl FusedAttention {
-    fn attend<T: ReferenceFloat>(
-        &self,
-        inputs: OperatorInputs<'_, Tensor>,
-    ) -> Result<Tensor, OpError> {
+    fn attend(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
+        let dtype = inputs.required(0)?.dtype();
         let plain = |index: usize, name: &str, perm: [usize; 4]| -> Result<_, OpError> {
             let tensor = inputs.required(index)?;
             let shape = four(name, tensor.shape(), perm)?;
-            let values = tensor.permute(&perm)?.to_vec::<T>()?;
-            Ok((shape, values.iter().map(ReferenceFloat::wide).collect::<Vec<f64>>()))
+            Ok((shape, widened(&tensor.permute(&perm)?, dtype)?))
         };
         let ([b, h, s, d], q) = plain(0, "Q", self.q_perm)?;
         let ([kb, kv_heads, t, kd], k) = plain(1, "K", self.k_perm)?;
@@ -138,7 +132,7 @@ impl FusedAttention {
         }
         let mask = inputs
             .optional(3)
-            .map(|mask| mask.broadcast_to(&[b, h, s, t])?.to_vec::<T>())
+            .map(|mask| widened(&mask.broadcast_to(&[b, h, s, t])?, dtype))
             .transpose()?;
         let mut result = Vec::with_capacity(b * h * s * e);
         for row in 0..b * h * s {
@@ -148,7 +142,7 @@ impl FusedAttention {
                 .map(|at| {
                     let key = &k[(kv * t + at) * d..][..d];
                     let dot: f64 = q[row * d..][..d].iter().zip(key).map(|(x, y)| x * y).sum();
-                    let masked = mask.as_ref().map_or(0.0, |mask| mask[row * t + at].wide());
+                    let masked = mask.as_ref().map_or(0.0, |mask| mask[row * t + at]);
                     let hidden = self.causal && at + s > row % s + t;
                     let masked = if hidden { f64::NEG_INFINITY } else { masked };
                     dot * f64::from(self.scale) + masked
@@ -160,10 +154,10 @@ impl FusedAttention {
             }
             result.extend((0..e).map(|column| {
                 let weighted = scores.iter().enumerate();
-                T::narrow(weighted.map(|(at, w)| w * v[(kv * t + at) * e + column]).sum())
+                weighted.map(|(at, w)| w * v[(kv * t + at) * e + column]).sum::<f64>()
             }));
         }
-        Ok(Tensor::from_vec(&[b, h, s, e], result)?.permute(&self.out_perm)?.contiguous()?)
+        Ok(narrowed(dtype, &[b, h, s, e], result)?.permute(&self.out_perm)?.contiguous()?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! `FusedElementwise`: functions of elements that follow each other.
 
-use galatea_tensor::{DataType, Tensor, broadcast_shapes};
+use galatea_tensor::{Tensor, broadcast_shapes};
 
-use super::fused_mat_mul::ReferenceFloat;
+use super::widened::{narrowed, rounding, widened};
 use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
@@ -237,29 +237,15 @@ impl Operator for FusedElementwise {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
-        galatea_tensor::with_float!(dtype, T => {
-            Ok(vec![self.evaluate_as::<T>(inputs)?])
-        }, else { Err(float_expected(dtype)) })
-    }
-}
-
-fn float_expected(dtype: DataType) -> OpError {
-    OpError::new(format!("expected a floating-point type, found {dtype}"))
-}
-
-impl FusedElementwise {
-    fn evaluate_as<T: ReferenceFloat>(
-        &self,
-        inputs: OperatorInputs<'_, Tensor>,
-    ) -> Result<Tensor, OpError> {
         let all = inputs.all_required()?;
         let mut shape = Vec::new();
         for tensor in &all {
             shape = broadcast_shapes(&shape, tensor.shape())?;
         }
-        let spread = |tensor: &&Tensor| Ok(tensor.broadcast_to(&shape)?.to_vec::<T>()?);
-        let values: Vec<Vec<T>> = all.iter().map(spread).collect::<Result<_, OpError>>()?;
-        let mut results: Vec<Vec<T>> = Vec::with_capacity(self.steps.len());
+        let spread = |tensor: &&Tensor| widened(&tensor.broadcast_to(&shape)?, dtype);
+        let values: Vec<Vec<f64>> = all.iter().map(spread).collect::<Result<_, OpError>>()?;
+        let round = rounding(dtype)?;
+        let mut results: Vec<Vec<f64>> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let operand = |slot: usize| {
                 step.operands.get(slot).map(|operand| match *operand {
@@ -270,12 +256,12 @@ impl FusedElementwise {
             let a = operand(0).ok_or_else(|| OpError::new("a step has no operand"))?;
             let b = operand(1);
             let result = a.iter().enumerate().map(|(at, a)| {
-                let b = b.map_or(0.0, |b| b[at].wide());
-                T::narrow(step.function.apply(a.wide(), b))
+                let b = b.map_or(0.0, |b| b[at]);
+                round(step.function.apply(*a, b))
             });
             results.push(result.collect());
         }
-        Ok(Tensor::from_vec(&shape, results.pop().unwrap_or_default())?)
+        Ok(vec![narrowed(dtype, &shape, results.pop().unwrap_or_default())?])
     }
 }
 

@@ -1,8 +1,9 @@
 //! `FusedMatMul`: a matrix product with what usually follows it.
 
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::Tensor;
 
 use super::FusedActivation;
+use super::widened::{narrowed, widened};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -89,58 +90,58 @@ impl Operator for FusedMatMul {
         let shape = known(&facts)?;
         let product_shape = known(&facts[..facts.len().min(3)])?;
         let dtype = inputs.required(0)?.dtype();
-        galatea_tensor::with_float!(dtype, T => {
-            let product = self.product::<T>(inputs, &product_shape)?;
-            let product = Tensor::from_vec(&product_shape, product)?.broadcast_to(&shape)?;
-            let more = inputs
-                .optional(3)
-                .map(|residual| residual.broadcast_to(&shape)?.to_vec::<T>())
-                .transpose()?;
-            let sums = product.to_vec::<f64>()?.into_iter().enumerate().map(|(at, sum)| {
-                let joined = match more.as_ref().map(|more| more[at].wide()) {
-                    None => sum,
-                    Some(gate) if self.gated => sum * gate,
-                    Some(more) => sum + more,
-                };
-                T::narrow(self.activation.apply(joined))
-            });
-            Ok(vec![Tensor::from_vec(&shape, sums.collect::<Vec<T>>())?])
-        }, else { Err(OpError::new(format!("expected a floating-point type, found {dtype}"))) })
+        let product = self.product(inputs, &product_shape)?;
+        let product = Tensor::from_vec(&product_shape, product)?.broadcast_to(&shape)?;
+        let more = inputs
+            .optional(3)
+            .map(|residual| widened(&residual.broadcast_to(&shape)?, dtype))
+            .transpose()?;
+        let mut sums = product.to_vec::<f64>()?;
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let joined = match more.as_ref().map(|more| more[at]) {
+                None => *sum,
+                Some(gate) if self.gated => *sum * gate,
+                Some(more) => *sum + more,
+            };
+            *sum = self.activation.apply(joined);
+        }
+        Ok(vec![narrowed(dtype, &shape, sums)?])
     }
 }
 
 impl FusedMatMul {
     /// The biased product, of this shape.
-    fn product<T: ReferenceFloat>(
+    fn product(
         &self,
         inputs: OperatorInputs<'_, Tensor>,
         shape: &[usize],
     ) -> Result<Vec<f64>, OpError> {
         let a = inputs.required(0)?;
         let b = inputs.required(1)?;
+        let dtype = a.dtype();
         let (k, n) = self.b_axes(b.shape())?;
         let rows = if a.rank() == 1 { 1 } else { a.shape()[a.rank() - 2] };
         let batch = &shape[..shape.len() - if a.rank() == 1 { 1 } else { 2 }];
         let full = |lead: &[usize], rows: usize, cols: usize| [lead, &[rows, cols]].concat();
         let a_rows = if a.rank() == 1 { a.reshape(&[1, k])? } else { a.clone() };
-        let a = a_rows.broadcast_to(&full(batch, rows, k))?.to_vec::<T>()?;
+        let a = widened(&a_rows.broadcast_to(&full(batch, rows, k))?, dtype)?;
         let b = if self.trans_b {
             b.broadcast_to(&full(batch, n, k))?
         } else {
             b.broadcast_to(&full(batch, k, n))?
         };
-        let b = b.to_vec::<T>()?;
+        let b = widened(&b, dtype)?;
         let bias =
-            inputs.optional(2).map(|bias| bias.broadcast_to(&[n])?.to_vec::<T>()).transpose()?;
+            inputs.optional(2).map(|bias| widened(&bias.broadcast_to(&[n])?, dtype)).transpose()?;
         let (k_step, n_step) = if self.trans_b { (1, k) } else { (n, 1) };
         let mut result = Vec::with_capacity(shape.iter().product());
         for row in 0..batch.iter().product::<usize>() * rows {
             let b_start = row / rows.max(1) * k * n;
             for col in 0..n {
-                let mut sum = bias.as_ref().map_or(0.0, |bias| bias[col].wide());
+                let mut sum = bias.as_ref().map_or(0.0, |bias| bias[col]);
                 for at in 0..k {
                     let b_at = b_start + at * k_step + col * n_step;
-                    sum += a[row * k + at].wide() * b[b_at].wide();
+                    sum += a[row * k + at] * b[b_at];
                 }
                 result.push(sum);
             }
@@ -148,28 +149,6 @@ impl FusedMatMul {
         Ok(result)
     }
 }
-
-/// Floating-point elements as the reference computes with them.
-pub(super) trait ReferenceFloat: galatea_tensor::Element {
-    fn wide(&self) -> f64;
-    fn narrow(value: f64) -> Self;
-}
-
-macro_rules! floats {
-    ($($rust:ty),*) => {$(
-        impl ReferenceFloat for $rust {
-            fn wide(&self) -> f64 {
-                num_traits::ToPrimitive::to_f64(self).unwrap_or(f64::NAN)
-            }
-            fn narrow(value: f64) -> Self {
-                debug_assert_ne!(<$rust as galatea_tensor::Element>::DTYPE, DataType::Bool);
-                num_traits::NumCast::from(value).unwrap_or_default()
-            }
-        }
-    )*};
-}
-
-floats!(f32, f64, galatea_tensor::f16, galatea_tensor::bf16);
 
 #[cfg(test)]
 mod tests {

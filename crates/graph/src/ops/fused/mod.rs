@@ -10,6 +10,7 @@ mod look_up;
 mod paged_attention;
 mod rotary;
 mod rotary_pair;
+mod widened;
 
 pub use activation::FusedActivation;
 pub use attention::FusedAttention;

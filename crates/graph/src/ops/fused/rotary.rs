@@ -3,7 +3,7 @@
 use galatea_tensor::Tensor;
 
 use super::attention::{four, order};
-use super::fused_mat_mul::ReferenceFloat;
+use super::widened::{narrowed, widened};
 use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
@@ -44,51 +44,43 @@ impl Operator for FusedRotary {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let dtype = inputs.required(0)?.dtype();
-        galatea_tensor::with_float!(dtype, T => {
-            Ok(vec![self.turn::<T>(inputs)?])
-        }, else { Err(OpError::new(format!("expected a floating-point type, found {dtype}"))) })
+        Ok(vec![self.turn(inputs)?])
     }
 }
 
 impl FusedRotary {
-    fn turn<T: ReferenceFloat>(
-        &self,
-        inputs: OperatorInputs<'_, Tensor>,
-    ) -> Result<Tensor, OpError> {
+    fn turn(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Tensor, OpError> {
         let x = inputs.required(0)?;
+        let dtype = x.dtype();
         let shape = four("X", x.shape(), self.perm)?;
         let [b, h, s, width] = shape;
         let half = width / 2;
         if half * 2 != width {
             return Err(OpError::new(format!("vectors of {width} elements have no halves")));
         }
-        let x = x.permute(&self.perm)?.to_vec::<T>()?;
-        let table = |index: usize| -> Result<(Vec<T>, usize), OpError> {
+        let x = widened(&x.permute(&self.perm)?, dtype)?;
+        let table = |index: usize| -> Result<(Vec<f64>, usize), OpError> {
             let table = inputs.required(index)?;
             let columns = table.shape().last().copied().unwrap_or(1);
             let columns = if columns == half { half } else { width };
-            Ok((table.broadcast_to(&[b, h, s, columns])?.to_vec::<T>()?, columns))
+            Ok((widened(&table.broadcast_to(&[b, h, s, columns])?, dtype)?, columns))
         };
         let ((cos, cos_columns), (sin, sin_columns)) = (table(1)?, table(2)?);
-        let at = |table: &[T], columns: usize, row: usize, column: usize| {
-            table[row * columns + column % columns].wide()
+        let at = |table: &[f64], columns: usize, row: usize, column: usize| {
+            table[row * columns + column % columns]
         };
         let mut result = Vec::with_capacity(x.len());
         for row in 0..b * h * s {
             let vector = &x[row * width..][..width];
             for column in 0..width {
-                let turned = if column < half {
-                    -vector[column + half].wide()
-                } else {
-                    vector[column - half].wide()
-                };
-                let along = vector[column].wide() * at(&cos, cos_columns, row, column);
+                let turned =
+                    if column < half { -vector[column + half] } else { vector[column - half] };
+                let along = vector[column] * at(&cos, cos_columns, row, column);
                 let across = turned * at(&sin, sin_columns, row, column);
-                result.push(T::narrow(along + across));
+                result.push(along + across);
             }
         }
-        Ok(Tensor::from_vec(&shape, result)?)
+        narrowed(dtype, &shape, result)
     }
 }
 
