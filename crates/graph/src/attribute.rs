@@ -1,6 +1,6 @@
 //! Attributes of a node, and a reader that notices what nobody read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use galatea_tensor::{ByteString, Tensor};
 
@@ -101,7 +101,7 @@ impl From<&[usize]> for AttributeValue {
 #[derive(Debug)]
 pub struct AttributeReader<'a> {
     attributes: &'a Attributes,
-    read: BTreeSet<&'static str>,
+    read: Vec<&'static str>,
 }
 
 macro_rules! getters {
@@ -111,7 +111,7 @@ macro_rules! getters {
         /// # Errors
         /// Fails when the attribute has another kind.
         pub fn $name(&mut self, name: &'static str) -> Result<Option<$rust>, OpError> {
-            self.read.insert(name);
+            self.read.push(name);
             match self.attributes.get(name) {
                 None => Ok(None),
                 Some(AttributeValue::$variant(value)) => Ok(Some(value.clone())),
@@ -129,7 +129,7 @@ impl<'a> AttributeReader<'a> {
     /// Starts reading.
     #[must_use]
     pub fn new(attributes: &'a Attributes) -> Self {
-        Self { attributes, read: BTreeSet::new() }
+        Self { attributes, read: Vec::new() }
     }
 
     /// All attributes, read or not.
@@ -215,7 +215,7 @@ impl<'a> AttributeReader<'a> {
 
     /// Declares that an attribute is known and has no effect here.
     pub fn ignore(&mut self, name: &'static str) {
-        self.read.insert(name);
+        self.read.push(name);
     }
 
     /// Ends reading.
@@ -223,7 +223,7 @@ impl<'a> AttributeReader<'a> {
     /// # Errors
     /// Fails when an attribute was never read: the model says something that would be ignored.
     pub fn finish(self) -> Result<(), OpError> {
-        match self.attributes.keys().find(|name| !self.read.contains(name.as_str())) {
+        match self.attributes.keys().find(|name| !self.read.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(OpError::new(format!("unknown attribute '{name}'"))),
         }

@@ -1,7 +1,8 @@
 //! Graphs: nodes in topological order over values.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_tensor::Tensor;
@@ -380,16 +381,16 @@ impl Graph {
             .iter()
             .map(|node| node.inputs.iter().flatten().filter(|id| !known.contains(id)).count())
             .collect();
-        let mut ready: std::collections::BTreeSet<usize> =
-            (0..self.nodes.len()).filter(|&index| waiting[index] == 0).collect();
+        let mut ready: BinaryHeap<Reverse<usize>> =
+            (0..self.nodes.len()).filter(|&index| waiting[index] == 0).map(Reverse).collect();
         let mut order = Vec::with_capacity(self.nodes.len());
-        while let Some(index) = ready.pop_first() {
+        while let Some(Reverse(index)) = ready.pop() {
             order.push(index);
             for output in self.nodes[index].outputs.iter().flatten() {
                 for &consumer in &consumers[output.index()] {
                     waiting[consumer] -= 1;
                     if waiting[consumer] == 0 {
-                        ready.insert(consumer);
+                        ready.push(Reverse(consumer));
                     }
                 }
             }

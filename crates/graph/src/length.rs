@@ -29,7 +29,9 @@ impl Length {
     }
 
     fn atom(name: &str) -> Self {
-        Self(BTreeMap::from([(vec![name.to_owned()], 1)]))
+        let mut length = Self::default();
+        length.put(vec![name.to_owned()], 1);
+        length
     }
 
     fn put(&mut self, names: TermNames, factor: i64) {

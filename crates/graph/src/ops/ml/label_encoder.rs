@@ -1,6 +1,6 @@
 //! `LabelEncoder`: other values for known ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use galatea_tensor::{ByteString, DataType, Tensor};
 
@@ -41,7 +41,9 @@ impl KeyPositions {
 impl std::fmt::Debug for KeyPositions {
     /// In the order of keys: equal operators have equal texts.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
+        let mut all: Vec<(&LabelKey, &usize)> = self.0.iter().collect();
+        all.sort_unstable();
+        f.debug_map().entries(all).finish()
     }
 }
 

@@ -41,14 +41,17 @@ impl Operator for MeanVarianceNormalization {
         let shared = find_axes(&self.axes, x.rank())?;
         let mut all = floats(x)?;
         // Elements of one group have the same index on all axes that are not shared.
-        let mut groups = std::collections::BTreeMap::<Vec<usize>, Vec<usize>>::new();
+        let own: Vec<usize> = (0..x.rank()).filter(|axis| !shared.contains(axis)).collect();
+        let count =
+            if all.is_empty() { 0 } else { own.iter().map(|&axis| x.shape()[axis]).product() };
+        let mut groups = vec![Vec::<usize>::new(); count];
         let mut index = vec![0; x.rank()];
         for position in 0..all.len() {
-            let own = (0..x.rank()).filter(|axis| !shared.contains(axis)).map(|axis| index[axis]);
-            groups.entry(own.collect()).or_default().push(position);
+            let group = own.iter().fold(0, |group, &axis| group * x.shape()[axis] + index[axis]);
+            groups[group].push(position);
             advance(&mut index, x.shape());
         }
-        for members in groups.values() {
+        for members in &groups {
             let values: Vec<f64> = members.iter().map(|&member| all[member]).collect();
             let (mean, variance) = moments(&values);
             for &member in members {

@@ -117,7 +117,10 @@ impl TfIdfVectorizer {
             let weight = weights.as_ref().map_or(1.0, |all| all[index]);
             (sequence, CountColumn { at: columns[index], weight })
         };
-        let known = sequences.into_iter().enumerate().map(column).collect();
+        let mut known = BTreeMap::new();
+        for (sequence, column) in sequences.into_iter().enumerate().map(column) {
+            known.insert(sequence, column);
+        }
         Ok(Box::new(Self { weighting, lengths, max_skip_count, known, columns: width, words }))
     }
 
