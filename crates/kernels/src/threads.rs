@@ -305,9 +305,14 @@ impl ThreadPool {
             (0..tasks).for_each(body);
             return;
         }
+        self.share(tasks, &body);
+    }
+
+    /// Shares two tasks or more among threads. Apart from `run`, since each kernel would have a copy
+    /// of it otherwise.
+    fn share(&self, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
         let _seat = self.seat();
         let shared = &self.crew.shared;
-        let body: &(dyn Fn(usize) + Sync) = &body;
         // SAFETY: only the lifetime changes. The pointer is used for claimed tasks only, and this
         // function waits for those before it returns.
         let body: *const (dyn Fn(usize) + Sync) = unsafe {
