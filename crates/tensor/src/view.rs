@@ -142,6 +142,17 @@ impl<'a> TensorRef<'a> {
         }
     }
 
+    /// Returns the elements in row-major order as those of [`DataType::carrier`], or as what they are.
+    ///
+    /// # Errors
+    /// When `T` is neither the element type nor that of its carrier.
+    pub fn as_carriers<T: Element>(&self) -> Result<&'a [T], TensorError> {
+        match self.data {
+            RefData::Bytes(bytes) if T::DTYPE == self.dtype.carrier() => cast_slice(bytes),
+            _ => self.as_slice(),
+        }
+    }
+
     /// The raw bytes; none for string tensors.
     #[must_use]
     pub fn bytes(&self) -> Option<&'a [u8]> {
@@ -204,6 +215,24 @@ impl<'a> TensorMut<'a> {
         if T::DTYPE != self.dtype {
             return Err(TensorErrorKind::WrongType { found: self.dtype, expected: T::DTYPE }.into());
         }
+        self.cast()
+    }
+
+    /// Returns the elements, writable, like [`TensorMut::as_mut_slice`], but also as those of
+    /// [`DataType::carrier`], unless some of its values are none of the type.
+    ///
+    /// # Errors
+    /// When `T` is neither the element type nor such a carrier.
+    pub fn as_mut_carriers<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
+        let free = !matches!(self.dtype, DataType::Bool | DataType::Small(_));
+        if free && T::DTYPE == self.dtype.carrier() {
+            return self.cast();
+        }
+        self.as_mut_slice()
+    }
+
+    /// Views the bytes as elements of a type each of whose values is one of the tensor's type.
+    fn cast<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
         cast_slice::<T>(self.bytes)?;
         if self.bytes.is_empty() {
             return Ok(&mut []);

@@ -132,3 +132,21 @@ fn elements_keep_their_bits_as_carriers() {
     let same = texts.to_carriers::<ByteString>().unwrap();
     assert_eq!(Tensor::from_carriers(DataType::Bytes, &[1], same).unwrap(), texts);
 }
+
+#[test]
+fn slices_of_carriers_see_and_write_the_same_bits() {
+    let ones = Tensor::vector(vec![1.0_f32, -0.0]);
+    let view = ones.as_view().unwrap();
+    assert_eq!(view.as_carriers::<u32>().unwrap(), [0x3f80_0000, 0x8000_0000]);
+    assert_eq!(view.as_carriers::<f32>().unwrap(), [1.0, -0.0]);
+    assert!(view.as_carriers::<i32>().is_err());
+    let truths = Tensor::vector(vec![true]);
+    assert_eq!(truths.as_view().unwrap().as_carriers::<u8>().unwrap(), [1]);
+    let mut bytes = [0; 8];
+    let mut single = TensorMut::from_bytes(DataType::Int8, &[8], &mut bytes).unwrap();
+    single.as_mut_carriers::<u8>().unwrap().fill(255);
+    assert_eq!(single.as_mut_slice::<i8>().unwrap(), [-1; 8]);
+    let mut truths = TensorMut::from_bytes(DataType::Bool, &[8], &mut bytes).unwrap();
+    assert!(truths.as_mut_carriers::<u8>().is_err());
+    assert_eq!(truths.as_mut_carriers::<bool>().unwrap(), [false; 8]);
+}

@@ -339,6 +339,17 @@ impl<'a> StepCall<'a> {
         }
     }
 
+    /// The elements of an input that are only moved, as those of their type's carrier.
+    ///
+    /// # Errors
+    /// Fails when it is absent or `T` is neither its element type nor that of the carrier.
+    pub fn carriers<T: Element>(&self, index: usize) -> Result<&'a [T], OpError> {
+        match self.inputs.get(index) {
+            Some(Some(tensor)) => Ok(tensor.as_carriers::<T>()?),
+            _ => Err(OpError::new(format!("input {index} is missing"))),
+        }
+    }
+
     /// The elements of an optional input.
     ///
     /// # Errors
@@ -387,6 +398,20 @@ impl<'a> StepCall<'a> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
         tensor.as_mut_slice::<T>()?;
+        Ok(StepOutput { tensor, element: std::marker::PhantomData })
+    }
+
+    /// Takes the elements of an output, like [`StepCall::output`], as those of their type's carrier.
+    ///
+    /// # Errors
+    /// Fails like [`StepCall::output`]; `T` may be the element type or that of the carrier.
+    pub fn output_carriers<T: Element>(
+        &mut self,
+        index: usize,
+    ) -> Result<StepOutput<'a, T>, OpError> {
+        let taken = self.outputs.get_mut(index).and_then(Option::take);
+        let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
+        tensor.as_mut_carriers::<T>()?;
         Ok(StepOutput { tensor, element: std::marker::PhantomData })
     }
 
@@ -478,6 +503,6 @@ impl<T: Element> StepOutput<'_, T> {
     /// The elements.
     pub fn slice(&mut self) -> &mut [T] {
         // The type was checked when the output was taken.
-        self.tensor.as_mut_slice::<T>().unwrap_or_default()
+        self.tensor.as_mut_carriers::<T>().unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use galatea_graph::ops::index::Gather;
 use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_kernels::gather::gather_rows;
-use galatea_tensor::{DataType, with_number};
+use galatea_tensor::DataType;
 
 use super::movement::{not_strings, with_plain};
 use super::rowwise::resolve_axis;
@@ -27,8 +27,8 @@ impl CpuKernel for Gather {
         let row_len: usize = shape[axis + 1..].iter().product();
         Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let indices = positions(call, rows)?;
-            let x = call.input::<T>(0)?;
-            let mut y = call.output::<T>(0)?;
+            let x = call.carriers::<T>(0)?;
+            let mut y = call.output_carriers::<T>(0)?;
             let y = y.slice();
             let block = indices.len() * row_len;
             for at in 0..outer {

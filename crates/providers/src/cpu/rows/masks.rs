@@ -69,9 +69,9 @@ impl CpuKernel for WhereKernel {
         let runs = SpreadRuns::new(operands, shapes.output(0)?)?;
         Ok(with_plain!(shapes.dtype(1)?, T => CpuStep::new(move |call| {
             let condition = call.input::<bool>(0)?;
-            let a = call.input::<T>(1)?;
-            let b = call.input::<T>(2)?;
-            let mut y = call.output::<T>(0)?;
+            let a = call.carriers::<T>(1)?;
+            let b = call.carriers::<T>(2)?;
+            let mut y = call.output_carriers::<T>(0)?;
             let Some(chunks) = y.slice().len().checked_div(runs.len) else { return Ok(()) };
             for (y, start) in y.slice().chunks_exact_mut(runs.len).zip(&runs.starts).take(chunks) {
                 let c = run_of(condition, start[0], runs.len, runs.full[0]);

@@ -3,7 +3,7 @@
 use galatea_graph::ops::shape::{Concat, Slice, Split, Transpose};
 use galatea_graph::{ONNX_DOMAIN, OpError, OperatorInputs};
 use galatea_kernels::permute::{MAX_RANK, permute, transpose};
-use galatea_tensor::{DataType, Element, contiguous_strides, with_number};
+use galatea_tensor::{DataType, Element, contiguous_strides};
 
 use super::rowwise::resolve_axis;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall};
@@ -58,7 +58,8 @@ pub(super) fn not_strings(view: &CpuNodeView<'_>) -> Result<(), String> {
     }
 }
 
-/// Runs a generic function with the Rust type of a data type's elements; strings are refused.
+/// Runs a generic function that only moves elements with the Rust type of a data type's carrier, or
+/// with `bool`, not all of whose bytes are values; strings and small types are refused.
 macro_rules! with_plain {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -66,9 +67,28 @@ macro_rules! with_plain {
                 type $T = bool;
                 $body
             }
-            dtype => with_number!(dtype, $T => $body, else {
-                return Err("the elements are neither truth values nor numbers".into())
-            }),
+            dtype if !dtype.is_on_wire() => {
+                return Err("the elements are neither truth values nor numbers".into());
+            }
+            dtype => match dtype.carrier() {
+                DataType::Uint8 => {
+                    type $T = u8;
+                    $body
+                }
+                DataType::Uint16 => {
+                    type $T = u16;
+                    $body
+                }
+                DataType::Uint32 => {
+                    type $T = u32;
+                    $body
+                }
+                DataType::Uint64 => {
+                    type $T = u64;
+                    $body
+                }
+                _ => return Err("the elements are neither truth values nor numbers".into()),
+            },
         }
     };
 }
@@ -91,8 +111,8 @@ impl CpuKernel for Transpose {
             }));
         }
         Ok(with_plain!(dtype, T => CpuStep::new(move |call| {
-            let x = call.input::<T>(0)?;
-            let mut y = call.output::<T>(0)?;
+            let x = call.carriers::<T>(0)?;
+            let mut y = call.output_carriers::<T>(0)?;
             permute(call.exec, x, &shape, &order, y.slice());
             Ok(())
         })))
@@ -125,11 +145,11 @@ impl CpuKernel for Concat {
             return Err("the inputs do not add up to the output".into());
         }
         Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
-            let mut y = call.output::<T>(0)?;
+            let mut y = call.output_carriers::<T>(0)?;
             let y = y.slice();
             let mut start = 0;
             for (index, &chunk) in chunks.iter().enumerate() {
-                let x = call.input::<T>(index)?;
+                let x = call.carriers::<T>(index)?;
                 for at in 0..outer {
                     let to = at * total + start;
                     y[to..to + chunk].copy_from_slice(&x[at * chunk..(at + 1) * chunk]);
@@ -154,12 +174,12 @@ impl CpuKernel for Split {
         }
         let lengths = self.lengths(shape[axis], given.as_deref()).map_err(|e| e.to_string())?;
         Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
-            let x = call.input::<T>(0)?;
+            let x = call.carriers::<T>(0)?;
             let mut start = 0;
             for (index, &length) in lengths.iter().enumerate() {
                 let chunk = length * inner;
                 if matches!(call.outputs.get(index), Some(Some(_))) {
-                    let mut y = call.output::<T>(index)?;
+                    let mut y = call.output_carriers::<T>(index)?;
                     let y = y.slice();
                     for at in 0..outer {
                         let from = at * total + start;
@@ -231,8 +251,8 @@ impl StridedWalk {
 
 fn copy_step<T: Element + Copy>(walk: StridedWalk) -> CpuStep {
     CpuStep::new(move |call: &mut StepCall<'_>| -> Result<(), OpError> {
-        let x = call.input::<T>(0)?;
-        let mut y = call.output::<T>(0)?;
+        let x = call.carriers::<T>(0)?;
+        let mut y = call.output_carriers::<T>(0)?;
         walk.copy(x, y.slice());
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use galatea_graph::ops::index::{ScatterND, ScatterReduction};
 use galatea_graph::{ONNX_DOMAIN, OpError};
-use galatea_tensor::{DataType, with_number};
+use galatea_tensor::DataType;
 
 use super::movement::{not_strings, with_plain};
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
@@ -42,9 +42,9 @@ impl CpuKernel for ScatterND {
         let dtype = shapes.dtype(0)?;
         let step = with_plain!(dtype, T => CpuStep::new(move |call| {
             let picks = call.input::<i64>(1)?;
-            let updates = call.input::<T>(2)?;
-            let data = call.optional::<T>(0)?;
-            let mut y = call.output::<T>(0)?;
+            let updates = call.carriers::<T>(2)?;
+            let data = if call.is_in_place(0) { None } else { Some(call.carriers::<T>(0)?) };
+            let mut y = call.output_carriers::<T>(0)?;
             let y = y.slice();
             if let Some(data) = data {
                 y.copy_from_slice(data);

@@ -65,10 +65,34 @@ pub(super) fn run_of<T: Copy>(
     (0..len).map(move |at| x[start + at * step])
 }
 
+/// An operand in one run: its elements from the first one on, and whether each has its own.
+struct RunOperand<'a, A> {
+    all: &'a [A],
+    full: bool,
+}
+
+/// Computes one run of a result from two operands.
+type PairRun<A, B> = Box<dyn Fn(&mut [B], &RunOperand<'_, A>, &RunOperand<'_, A>) + Send + Sync>;
+
 /// A step that computes each element of the output from one of each input.
 pub(super) fn map_pairs<A: Element + Copy, B: Element>(
     shapes: &CpuShapes,
     function: impl Fn(A, A) -> B + Send + Sync + 'static,
+) -> Result<CpuStep, String> {
+    let run = move |y: &mut [B], a: &RunOperand<'_, A>, b: &RunOperand<'_, A>| {
+        let a = run_of(a.all, 0, y.len(), a.full);
+        let b = run_of(b.all, 0, y.len(), b.full);
+        for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+            *y = function(a, b);
+        }
+    };
+    pair_step(shapes, Box::new(run))
+}
+
+/// A step that computes run by run: compiled for each pair of types, not for each function.
+fn pair_step<A: Element, B: Element>(
+    shapes: &CpuShapes,
+    compute: PairRun<A, B>,
 ) -> Result<CpuStep, String> {
     let runs = SpreadRuns::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
     Ok(CpuStep::new(move |call| {
@@ -79,11 +103,9 @@ pub(super) fn map_pairs<A: Element + Copy, B: Element>(
             return Ok(());
         }
         for (y, start) in y.slice().chunks_exact_mut(runs.len).zip(&runs.starts) {
-            let a = run_of(a, start[0], runs.len, runs.full[0]);
-            let b = run_of(b, start[1], runs.len, runs.full[1]);
-            for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
-                *y = function(a, b);
-            }
+            let a = RunOperand { all: &a[start[0]..], full: runs.full[0] };
+            let b = RunOperand { all: &b[start[1]..], full: runs.full[1] };
+            compute(y, &a, &b);
         }
         Ok(())
     }))
