@@ -45,20 +45,23 @@ fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
     all
 }
 
+/// Refuses another number of elements than a shape has.
+fn check_count(shape: &[usize], found: usize) -> Result<(), TensorError> {
+    let expected = checked_elements(shape)?;
+    if expected == found {
+        return Ok(());
+    }
+    let shape = shape.to_vec();
+    Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into())
+}
+
 impl Tensor {
     /// A tensor of these elements in row-major order.
     ///
     /// # Errors
     /// When the count is not that of the shape.
     pub fn from_vec<T: Element>(shape: &[usize], elements: Vec<T>) -> Result<Self, TensorError> {
-        let expected = checked_elements(shape)?;
-        if expected != elements.len() {
-            let shape = shape.to_vec();
-            let found = elements.len();
-            return Err(
-                TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
-            );
-        }
+        check_count(shape, elements.len())?;
         if T::DTYPE == DataType::Bytes {
             let any: Box<dyn std::any::Any> = Box::new(elements);
             let strings = any.downcast::<Vec<ByteString>>().map_or_else(|_| Vec::new(), |s| *s);
@@ -69,9 +72,18 @@ impl Tensor {
                 offset: 0,
             });
         }
-        let mut owned = OwnedTensor::zeroed(T::DTYPE, shape)?;
-        owned.as_mut_slice::<T>()?.clone_from_slice(&elements);
-        Ok(owned.freeze())
+        let len = size_of_val(elements.as_slice());
+        // SAFETY: the elements of the sealed numeric types are plain initialised bytes without padding.
+        let bytes = unsafe { slice::from_raw_parts(elements.as_ptr().cast::<u8>(), len) };
+        Self::of_elements(T::DTYPE, shape, bytes)
+    }
+
+    /// Makes a tensor of a copy of the bytes of elements, as many as the shape has.
+    fn of_elements(dtype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Self, TensorError> {
+        let mut buffer = HostBuffer::try_zeroed(bytes.len())?;
+        buffer.as_bytes_mut().copy_from_slice(bytes);
+        let storage = Storage::Memory(Arc::new(buffer));
+        Ok(Self { dtype, layout: ViewLayout::contiguous(shape), storage, offset: 0 })
     }
 
     /// A tensor of a copy of these elements in row-major order.
@@ -391,15 +403,17 @@ impl Tensor {
                 _ => Ok(self.as_slice::<T>()?.to_vec()),
             };
         }
-        let (low, high) = self.reach();
-        let base = Self {
-            dtype: self.dtype,
-            layout: ViewLayout::contiguous(&[(high - low + 1).unsigned_abs()]),
-            storage: self.storage.clone(),
-            offset: self.shifted(low),
-        };
+        let (low, base) = self.base();
         let all = base.as_slice::<T>()?;
         Ok(self.layout.offsets().map(|at| all[(at - low).unsigned_abs()].clone()).collect())
+    }
+
+    /// The adjacent elements that a view's lie among, and the offset of the lowest of them.
+    fn base(&self) -> (isize, Self) {
+        let (low, high) = self.reach();
+        let layout = ViewLayout::contiguous(&[(high - low + 1).unsigned_abs()]);
+        let storage = self.storage.clone();
+        (low, Self { dtype: self.dtype, layout, storage, offset: self.shifted(low) })
     }
 
     /// A copy of the elements in row-major order as elements of [`DataType::carrier`], whose bits
