@@ -25,8 +25,8 @@ impl AxisLanes {
 
     /// The index of the first element of every lane, in row-major order of the other axes.
     pub(crate) fn starts(self) -> impl Iterator<Item = usize> {
-        let block = self.len * self.inner;
-        (0..self.outer).flat_map(move |outer| (0..self.inner).map(move |i| outer * block + i))
+        let Self { outer, len, inner } = self;
+        (0..outer * inner).map(move |lane| lane / inner * len * inner + lane % inner)
     }
 
     /// The indices of one lane.

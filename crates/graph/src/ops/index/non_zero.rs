@@ -1,6 +1,6 @@
 //! `NonZero` and `Compress`: what a condition selects.
 
-use galatea_tensor::{DataType, Element, Tensor, with_carrier, with_float};
+use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -31,15 +31,19 @@ fn hits(data: &Tensor) -> Result<Vec<bool>, OpError> {
         let zero = small.value(0);
         return Ok(values::small(data)?.into_iter().map(|one| one != zero).collect());
     }
-    // The zeros of floats have two patterns of bits; those of all others have one.
-    with_float!(data.dtype(), T => Ok(differing(&data.to_vec::<T>()?)), else {
-        with_carrier!(data.dtype(), T => Ok(differing(&data.to_carriers::<T>()?)))
-    })
-}
-
-fn differing<T: Element>(all: &[T]) -> Vec<bool> {
-    let zero = T::default();
-    all.iter().map(|one| *one != zero).collect()
+    let whole = data.contiguous()?;
+    if data.dtype() == DataType::Bytes {
+        let texts = whole.as_slice::<ByteString>()?;
+        return Ok(texts.iter().map(|text| !text.as_bytes().is_empty()).collect());
+    }
+    let size = data.dtype().size_bytes().unwrap_or(1);
+    // A float's sign, in the last byte, makes no other zero of a zero.
+    let sign = if data.dtype().is_float() { 0x80 } else { 0 };
+    let differs = |element: &[u8]| match element.split_last() {
+        Some((last, others)) => last & !sign != 0 || others.iter().any(|&byte| byte != 0),
+        None => false,
+    };
+    Ok(whole.as_bytes()?.chunks_exact(size).map(differs).collect())
 }
 
 impl Operator for NonZero {

@@ -66,7 +66,7 @@ impl TopK {
         &self,
         lanes: AxisLanes,
         k: usize,
-        order: impl Fn(usize, usize) -> Ordering,
+        order: &dyn Fn(usize, usize) -> Ordering,
     ) -> (Vec<usize>, Vec<i64>) {
         let result = AxisLanes { len: k, ..lanes };
         let count = result.outer * result.len * result.inner;
@@ -126,11 +126,11 @@ impl Operator for TopK {
         }
         let (values, positions) = match TensorValues::read(x)? {
             TensorValues::Floats(all) => {
-                let (from, at) = self.choose(lanes, k, |a, b| float_order(all[a], all[b]));
+                let (from, at) = self.choose(lanes, k, &|a, b| float_order(all[a], all[b]));
                 (TensorValues::Floats(from.into_iter().map(|index| all[index]).collect()), at)
             }
             TensorValues::Integers(all) => {
-                let (from, at) = self.choose(lanes, k, |a, b| all[a].cmp(&all[b]));
+                let (from, at) = self.choose(lanes, k, &|a, b| all[a].cmp(&all[b]));
                 (TensorValues::Integers(from.into_iter().map(|index| all[index]).collect()), at)
             }
             other => (other, Vec::new()),
