@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use galatea_tensor::Tensor;
 
 use crate::attribute::SubgraphAttribute;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::evaluate;
@@ -136,7 +137,7 @@ impl OperatorBody {
                 OpError::new(format!("'{}' reads a value that is absent here", self.name))
             })
         };
-        self.captures.iter().map(take).collect()
+        collected(&mut self.captures.iter().map(take))
     }
 
     /// Runs the body once with its own inputs and the captured values.
@@ -201,7 +202,7 @@ impl OperatorBody {
                 self.inside(GraphError::structure(text))
             })
         };
-        let outputs: Vec<Fact> = self.graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+        let outputs: Vec<Fact> = collected(&mut self.graph.outputs.iter().map(output))?;
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.pop_front();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Fact, FactKind};
 use crate::map::KeyedMap;
@@ -35,7 +36,7 @@ impl TensorSequence {
         if let Some(other) = items.iter().find(|item| item.dtype() != dtype) {
             return Err(mixed(dtype, other.dtype()));
         }
-        let items = items.iter().map(Tensor::contiguous).collect::<Result<_, _>>()?;
+        let items = collected(&mut items.iter().map(Tensor::contiguous))?;
         Ok(Self { dtype, items: Arc::new(items) })
     }
 

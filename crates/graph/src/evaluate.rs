@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::graph::{Graph, Node};
@@ -22,7 +23,7 @@ pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> 
             GraphError::structure(format!("output '{}': {error}", graph.value(*id).name))
         })
     };
-    graph.outputs.iter().zip(outputs).map(tensor).collect()
+    collected(&mut graph.outputs.iter().zip(outputs).map(tensor))
 }
 
 /// Computes the outputs of a graph, in order, from its inputs, in order.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::{collected, collected_some};
 use crate::error::OpError;
 use crate::length;
 use crate::map::MapKey;
@@ -235,11 +236,11 @@ impl Fact {
         let shape = self.known_shape().filter(|shape| {
             shape.len() <= 1 && shape.iter().product::<usize>() == elements.len()
         })?;
-        let all: Vec<i64> = elements.iter().map(length::integer).collect::<Option<_>>()?;
+        let all: Vec<i64> = collected_some(&mut elements.iter().map(length::integer))?;
         match self.dtype {
             DataType::Int64 => Tensor::from_vec(&shape, all).ok(),
             DataType::Int32 => {
-                let all = all.into_iter().map(i32::try_from).collect::<Result<_, _>>().ok()?;
+                let all = collected(&mut all.into_iter().map(i32::try_from)).ok()?;
                 Tensor::from_vec::<i32>(&shape, all).ok()
             }
             _ => None,
@@ -276,7 +277,7 @@ impl Fact {
     /// The shape, if every axis is known.
     #[must_use]
     pub fn known_shape(&self) -> Option<Vec<usize>> {
-        self.shape.as_ref()?.iter().map(Dim::known).collect()
+        collected_some(&mut self.shape.as_ref()?.iter().map(Dim::known))
     }
 
     /// The shape under ONNX multidirectional broadcasting of several operands: unknown lengths stay
@@ -294,11 +295,12 @@ impl Fact {
                 all.extend_from_slice(dims);
                 all
             };
-            shape = pad(&shape)
-                .into_iter()
-                .zip(pad(other))
-                .map(|pair| broadcast_dim(&pair.0, &pair.1))
-                .collect::<Result<_, _>>()?;
+            shape = collected(
+                &mut pad(&shape)
+                    .into_iter()
+                    .zip(pad(other))
+                    .map(|pair| broadcast_dim(&pair.0, &pair.1)),
+            )?;
         }
         Ok(Some(shape))
     }

@@ -14,6 +14,7 @@ mod attribute;
 pub mod blocks;
 mod body;
 pub mod channels;
+mod collect;
 mod datum;
 mod error;
 pub mod evaluate;

@@ -8,6 +8,7 @@ use galatea_tensor::{DataType, SmallType, Tensor};
 
 use crate::attribute::{AttributeReader, AttributeValue, Attributes};
 use crate::body::OperatorBody;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
@@ -65,7 +66,7 @@ impl<'a, T> OperatorInputs<'a, T> {
     /// # Errors
     /// Fails when one of them is absent.
     pub fn all_required(&self) -> Result<Vec<&'a T>, OpError> {
-        (0..self.len()).map(|index| self.required(index)).collect()
+        collected(&mut (0..self.len()).map(|index| self.required(index)))
     }
 }
 
@@ -151,7 +152,7 @@ fn on_tensors(
             datum.as_tensor().cloned().map(Some).ok_or_else(|| no_tensor(at, datum.describe()))
         }
     };
-    let inputs = inputs.iter().enumerate().map(tensor).collect::<Result<Vec<_>, _>>()?;
+    let inputs = collected(&mut inputs.iter().enumerate().map(tensor))?;
     let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
     let outputs = reference(OperatorInputs::new(&inputs))?;
     Ok(outputs.into_iter().map(Datum::Tensor).collect())
@@ -185,7 +186,7 @@ pub fn tensors_only(
 ) -> Result<Vec<Tensor>, OpError> {
     let datum = |at| inputs.optional(at).cloned().map(Datum::Tensor);
     let outputs = operator.evaluate((0..inputs.len()).map(datum).collect())?;
-    outputs.into_iter().map(Datum::into_tensor).collect()
+    collected(&mut outputs.into_iter().map(Datum::into_tensor))
 }
 
 /// How many inputs or outputs an operator has.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::collect::collected_some;
 use crate::ops::activation::{LogSoftmax, Softmax};
 use crate::ops::normalize::{
     BatchNormalization, LayerNormalization, LpNormalization, RmsNormalization,
@@ -95,11 +96,9 @@ fn given(
         Some(_) => Some(LengthDependence::Free),
         None => kinds.get(&id).copied(),
     };
-    let inputs: Vec<LengthDependence> = node
-        .inputs
-        .iter()
-        .map(|id| id.map_or(Some(LengthDependence::Free), of))
-        .collect::<Option<_>>()?;
+    let inputs: Vec<LengthDependence> = collected_some(
+        &mut node.inputs.iter().map(|id| id.map_or(Some(LengthDependence::Free), of)),
+    )?;
     let op = node.op_type.as_str();
     let has = |kind: LengthDependence| inputs.contains(&kind);
     let traits = node.traits();

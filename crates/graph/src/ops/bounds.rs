@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, MAX_RANK, Tensor, checked_elements};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -28,7 +29,7 @@ pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, OpError> {
 /// # Errors
 /// Fails when one lies outside, or is named twice.
 pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
-    let found = list.iter().map(|&one| axis(one, rank)).collect::<Result<Vec<_>, _>>()?;
+    let found = collected(&mut list.iter().map(|&one| axis(one, rank)))?;
     let mut sorted = found.clone();
     sorted.sort_unstable();
     sorted.dedup();
@@ -62,7 +63,7 @@ pub(crate) fn length(value: i64, what: &str) -> Result<usize, OpError> {
 /// # Errors
 /// Fails when one is negative.
 pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError> {
-    values.iter().map(|&value| length(value, what)).collect()
+    collected(&mut values.iter().map(|&value| length(value, what)))
 }
 
 /// The element count of a result that is about to be allocated. Lengths of 0 count as 1 towards the

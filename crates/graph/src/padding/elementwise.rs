@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::{InputPlaces, PaddedValue, PaddedValueAxes, PaddingContent, PaddingWalk};
+use crate::collect::collected_some;
 use crate::{Node, OperatorInputs, ValueId, converted};
 
 pub(super) fn map(walk: &mut PaddingWalk<'_>, node: &Node) -> Result<Vec<PaddedValue>, String> {
@@ -136,8 +137,7 @@ fn computed(
         }
         Some(_) => None,
     };
-    let given: Vec<Option<Tensor>> =
-        operands.iter().enumerate().map(scalar).collect::<Option<_>>()?;
+    let given: Vec<Option<Tensor>> = collected_some(&mut operands.iter().enumerate().map(scalar))?;
     let given: Vec<Option<&Tensor>> = given.iter().map(Option::as_ref).collect();
     let found = node.operator.reference(OperatorInputs::new(&given)).ok()?;
     number_all(found.first()?).filter(|number| !number.is_nan())

@@ -14,6 +14,7 @@ mod products;
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::collect::collected;
 use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
 
 /// Number added to a score so that its share is 0 whatever the score was: scores differ by less
@@ -175,7 +176,7 @@ pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<Grap
         Some(PaddedValue::Lengths) => Err(format!("output '{}' is a length", graph.value(id).name)),
         _ => walk.axes(id),
     };
-    let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
+    let outputs = collected(&mut graph.outputs.iter().map(output))?;
     let mask = |at: &usize| InputPlaces::of(*at).is_some_and(|one| walk.masks.0 & one.0 != 0);
     let masks = (0..graph.inputs.len()).filter(mask).collect();
     Ok(GraphPadding { inputs, outputs, masks })

@@ -10,6 +10,7 @@ use galatea_tensor::DataType;
 
 use super::ValueMaps;
 use super::quantized::CONTRIB_DOMAIN;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::infer;
@@ -241,7 +242,7 @@ impl ChannelsLastPass<'_> {
 
     fn concat(&mut self, node: &Node) -> Option<Node> {
         let concat = node.operator::<Concat>()?;
-        let inputs: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
+        let inputs: Vec<ValueId> = collected_some(&mut node.inputs.iter().copied())?;
         let rank = self.rank(*inputs.first()?).filter(|rank| (3..=5).contains(rank))?;
         let axis = turned_axis(concat.axis, rank)?;
         let at_hand = inputs.iter().all(|id| self.twins.contains_key(id));
@@ -288,7 +289,7 @@ impl ChannelsLastPass<'_> {
         }
         let all = || (0..rank).map(|axis| i64::try_from(axis).ok()).collect();
         let axes: Vec<i64> = resize.axes.clone().or_else(all)?;
-        let axes = axes.into_iter().map(|axis| turned_axis(axis, rank)).collect::<Option<_>>()?;
+        let axes = collected_some(&mut axes.into_iter().map(|axis| turned_axis(axis, rank)))?;
         let operator = Resize { axes: Some(axes), ..resize.clone() };
         let x = self.channels_last(input, rank);
         let inputs = std::iter::once(Some(x)).chain(node.inputs.iter().skip(1).copied()).collect();

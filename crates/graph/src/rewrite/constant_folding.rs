@@ -3,6 +3,7 @@
 use galatea_tensor::Tensor;
 
 use super::ValueMaps;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
@@ -93,19 +94,17 @@ fn known(
     growth: &mut usize,
 ) -> Result<Option<Vec<Tensor>>, crate::OpError> {
     let fact = |slot: &Option<ValueId>| slot.and_then(|id| maps.fact(id));
-    let inferred: Option<Vec<Tensor>> =
-        node.outputs.iter().map(|slot| fact(slot).and_then(|fact| fact.value.clone())).collect();
+    let inferred: Option<Vec<Tensor>> = collected_some(
+        &mut node.outputs.iter().map(|slot| fact(slot).and_then(|fact| fact.value.clone())),
+    );
     if inferred.is_some() || !node.operator.is_deterministic() {
         return Ok(inferred);
     }
-    let inputs: Option<Vec<Option<&Tensor>>> = node
-        .inputs
-        .iter()
-        .map(|slot| match slot {
+    let inputs: Option<Vec<Option<&Tensor>>> =
+        collected_some(&mut node.inputs.iter().map(|slot| match slot {
             None => Some(None),
             Some(id) => graph.constant(*id).map(Some),
-        })
-        .collect();
+        }));
     let Some(inputs) = inputs else { return Ok(None) };
     let given: usize = inputs.iter().flatten().map(|tensor| tensor.elements()).sum();
     let elements = |slot: &Option<ValueId>| -> Option<usize> {
@@ -115,7 +114,7 @@ fn known(
         let shape = fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape)?;
         shape.iter().try_fold(1_usize, |n, &dim| n.checked_mul(dim))
     };
-    let made: Option<Vec<usize>> = node.outputs.iter().map(elements).collect();
+    let made: Option<Vec<usize>> = collected_some(&mut node.outputs.iter().map(elements));
     let Some(made) = made else { return Ok(None) };
     let Some(grown) = grown(*growth, given, &made) else { return Ok(None) };
     let made = made.iter().fold(0_usize, |sum, &n| sum.saturating_add(n));

@@ -8,6 +8,7 @@ use galatea_tensor::{DataType, OverflowRule, Tensor};
 use super::ValueMaps;
 use super::match_graph::make_node;
 use crate::attribute::Attributes;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ParsedOperator, ValueId};
 use crate::operator::Operator;
@@ -168,7 +169,8 @@ pub(super) fn quantised(
         op.operands().map(|places| places.map(|at| node.input(at))).collect();
     let parameters = operands.iter().flat_map(|&[_, scale, zero]| [scale, zero]).flatten();
     let parameters: Vec<ValueId> = parameters.chain([scale, zero]).collect();
-    let values: Option<Vec<ValueId>> = operands.iter().map(|&[value, ..]| value).collect();
+    let values: Option<Vec<ValueId>> =
+        collected_some(&mut operands.iter().map(|&[value, ..]| value));
     let fits = values.is_some_and(|values| values.into_iter().all(byte)) && byte(zero);
     if !fits || !maps.is_fp32(scale) || !parameters.into_iter().all(single) {
         return Ok(None);

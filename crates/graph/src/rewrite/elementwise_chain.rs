@@ -5,6 +5,7 @@ use super::ValueMaps;
 use super::fused_activation::clip_bounds;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::activation::Activation;
@@ -66,7 +67,7 @@ fn function_of(
         ElementFunction::Clip { min, max }
     };
     let inputs: Vec<ValueId> =
-        node.inputs.iter().take(function.arity()).copied().collect::<Option<_>>()?;
+        collected_some(&mut node.inputs.iter().take(function.arity()).copied())?;
     let whole = inputs.len() == function.arity()
         && (matches!(function, ElementFunction::Clip { .. }) || node.inputs.len() == inputs.len())
         && inputs.iter().all(|&id| maps.is_fp32(id));

@@ -4,6 +4,7 @@
 use galatea_tensor::Tensor;
 
 use super::ValueMaps;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node};
@@ -47,7 +48,7 @@ fn constant_target(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Vec<i
         Dim::Symbol(_) if copied[at] => Some(0),
         _ => Some(-1),
     };
-    let target: Vec<i64> = output.iter().enumerate().map(entry).collect::<Option<_>>()?;
+    let target: Vec<i64> = collected_some(&mut output.iter().enumerate().map(entry))?;
     let open = target.iter().filter(|&&entry| entry == -1).count();
     // An open axis beside a copied one of length 0 could have any length.
     let certain = open == 0 || (open == 1 && !target.contains(&0));

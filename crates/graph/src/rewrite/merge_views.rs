@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::ValueMaps;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::shape::{Reshape, Transpose};
@@ -47,6 +48,6 @@ fn before_transpose(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(Val
     let after = node.operator::<Transpose>()?.perm.clone()?;
     let before = maps.written_by(graph, node.input(0)?, "Transpose")?;
     let first = before.operator::<Transpose>()?.perm.clone()?;
-    let perm = after.iter().map(|&axis| first.get(axis).copied()).collect::<Option<_>>()?;
+    let perm = collected_some(&mut after.iter().map(|&axis| first.get(axis).copied()))?;
     Some((before.input(0)?, perm))
 }

@@ -4,6 +4,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::ValueMaps;
+use crate::collect::collected_some;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 
@@ -151,6 +152,6 @@ pub(super) fn bias_in_units(
     }
     let units = floats.iter().enumerate().map(|(at, value)| (value / unit(at)).round_ties_even());
     let fitting = |value: f64| (value.abs() < f64::from(i32::MAX)).then_some(value as i32);
-    let all: Option<Vec<i32>> = units.map(fitting).collect();
+    let all: Option<Vec<i32>> = collected_some(&mut units.map(fitting));
     Some(Tensor::vector(all?))
 }

@@ -9,6 +9,7 @@ use super::ValueMaps;
 use super::fused_activation::activation_of;
 use super::match_graph::make_node;
 use super::quantized::{CONTRIB_DOMAIN, QuantizedValue, dequantized, quantized};
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::contrib::QLinear;
@@ -85,7 +86,7 @@ pub(super) fn moves(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewrit
         }
         let mut inputs = before.inputs.clone();
         if before.op_type == "Concat" {
-            inputs = before.inputs.iter().map(|&id| like(id)).collect::<Option<_>>()?;
+            inputs = collected_some(&mut before.inputs.iter().map(|&id| like(id)))?;
         } else if moves_or_chooses(before) {
             inputs[0] = like(inputs[0])?;
         } else {

@@ -8,6 +8,7 @@ use super::ValueMaps;
 use super::match_graph::make_node;
 use super::quantized::{dequantized, quantized};
 use crate::GALATEA_DOMAIN;
+use crate::collect::collected_some;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::OperatorInputs;
@@ -81,8 +82,9 @@ fn number(graph: &Graph, maps: &ValueMaps, id: ValueId) -> Option<Tensor> {
         None => {
             let node = &graph.nodes[maps.producer(id)?];
             node.operator::<DequantizeLinear>()?;
-            let inputs: Option<Vec<Option<&Tensor>>> =
-                node.inputs.iter().map(|slot| slot.map(|id| graph.constant(id))).collect();
+            let inputs: Option<Vec<Option<&Tensor>>> = collected_some(
+                &mut node.inputs.iter().map(|slot| slot.map(|id| graph.constant(id))),
+            );
             let inputs = inputs?;
             if inputs.iter().flatten().any(|tensor| tensor.elements() != 1) {
                 return None;

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::key_mask::ScoreBias;
 use super::rotary_embedding::RotaryCaches;
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -116,7 +117,7 @@ impl SequenceLengths {
             _ => return Err(OpError::new("total_sequence_length is not a single integer")),
         };
         let total = |last: &i64| bounds::length(last.saturating_add(1), "a length");
-        let totals = last.iter().map(total).collect::<Result<Vec<_>, _>>()?;
+        let totals = collected(&mut last.iter().map(total))?;
         if totals.len() != batch || totals.iter().any(|total| *total > longest) || longest < new {
             return Err(OpError::new(format!(
                 "lengths {totals:?} in a batch of {batch} of which the longest has {longest}"

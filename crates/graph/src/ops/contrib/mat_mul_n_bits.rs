@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -88,7 +89,7 @@ impl MatMulNBits {
             let block = at % self.blocks();
             unpacked(&bytes[n * row..(n + 1) * row], self.bits, block).map(f64::from)
         };
-        (0..count).map(point).collect::<Option<Vec<f64>>>().ok_or_else(wrong)
+        collected_some(&mut (0..count).map(point)).ok_or_else(wrong)
     }
 
     /// All weights, `[N, K]`.

@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use crate::body::OperatorBody;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -67,11 +68,12 @@ pub(super) fn settle(
     loop {
         let own = [before, &carried, after].concat();
         let outputs = body.infer(&own, inputs)?;
-        let next: Vec<Option<Fact>> = carried
-            .iter()
-            .zip(&outputs[skip.min(outputs.len())..])
-            .map(|(now, next)| now.as_ref().map(|now| now.join(&varying(next))).transpose())
-            .collect::<Result<_, _>>()?;
+        let next: Vec<Option<Fact>> = collected(
+            &mut carried
+                .iter()
+                .zip(&outputs[skip.min(outputs.len())..])
+                .map(|(now, next)| now.as_ref().map(|now| now.join(&varying(next))).transpose()),
+        )?;
         if next == carried {
             return Ok(SettledFacts { carried, outputs });
         }
@@ -123,7 +125,7 @@ impl CollectedOutputs {
             [] => nothing(fact(at).as_ref()),
             all => stacked(all),
         };
-        self.lists.into_iter().enumerate().map(stack).collect()
+        collected(&mut self.lists.into_iter().enumerate().map(stack))
     }
 }
 
@@ -133,7 +135,7 @@ pub(super) fn stacked(all: &[Tensor]) -> Result<Tensor, OpError> {
         let shape: Vec<usize> = std::iter::once(1).chain(tensor.shape().iter().copied()).collect();
         Ok(tensor.contiguous()?.reshape(&shape)?)
     };
-    let rows = all.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+    let rows = collected(&mut all.iter().map(row))?;
     join_tensors(&rows.iter().collect::<Vec<_>>(), 0)
 }
 

@@ -6,6 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::iterate::{CollectedOutputs, SettledFacts, condition, settle, stacked_fact};
 use crate::body::OperatorBody;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -138,10 +139,8 @@ impl Operator for Loop {
         };
         self.check_ends(count)?;
         let missing = || OpError::new("an initial value is missing");
-        let mut carried: Vec<Datum> = inputs
-            .take(self.carried)
-            .map(|slot| slot.ok_or_else(missing))
-            .collect::<Result<_, _>>()?;
+        let mut carried: Vec<Datum> =
+            collected(&mut inputs.take(self.carried).map(|slot| slot.ok_or_else(missing)))?;
         let mut collected = CollectedOutputs::new(self.body.outputs() - 1 - self.carried);
         let mut iteration = 0;
         while holds && count.is_none_or(|count| iteration < count) {

@@ -6,6 +6,7 @@ use galatea_tensor::Tensor;
 
 use super::iterate::{CollectedOutputs, SettledFacts, settle, stacked, stacked_fact};
 use crate::body::OperatorBody;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -104,7 +105,7 @@ impl Scan {
                 std::iter::once(axis).chain((0..tensor.rank()).filter(|&at| at != axis)).collect();
             Ok(tensor.permute(&order)?.contiguous()?)
         };
-        let scanned = scanned.iter().zip(&self.inputs).map(front).collect::<Result<Vec<_>, _>>()?;
+        let scanned = collected(&mut scanned.iter().zip(&self.inputs).map(front))?;
         if let Some(other) = scanned.iter().find(|tensor| tensor.shape()[0] < length) {
             return Err(OpError::new(format!(
                 "scanned inputs have {length} and {} positions",
@@ -162,9 +163,8 @@ impl Scan {
         let mut results: Vec<Vec<Tensor>> = vec![Vec::new(); self.states + self.outputs.len()];
         for (at, &length) in lengths.iter().enumerate() {
             let row = |tensor: &Tensor| position(&tensor.contiguous()?, at);
-            let first =
-                states.iter().map(|t| row(t).map(Datum::Tensor)).collect::<Result<_, _>>()?;
-            let slices = scanned.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+            let first = collected(&mut states.iter().map(|t| row(t).map(Datum::Tensor)))?;
+            let slices = collected(&mut scanned.iter().map(row))?;
             let (last, outputs) = self.walk(first, &slices, length, captured)?;
             let last = last.into_iter().map(Datum::into_tensor);
             let outputs = outputs.iter().map(|output| padded(output, longest));
@@ -172,7 +172,7 @@ impl Scan {
                 list.push(tensor?);
             }
         }
-        results.iter().map(|list| stacked(list).map(Datum::Tensor)).collect()
+        collected(&mut results.iter().map(|list| stacked(list).map(Datum::Tensor)))
     }
 
     fn settle(&self, inputs: OperatorInputs<'_, Fact>) -> Result<(SettledFacts, Dim), OpError> {
@@ -181,7 +181,7 @@ impl Scan {
             let fact = inputs.optional(skip + at).cloned();
             if self.batched { fact.map(|fact| without(&fact, 0)).transpose() } else { Ok(fact) }
         };
-        let states = (0..self.states).map(own).collect::<Result<Vec<_>, _>>()?;
+        let states = collected(&mut (0..self.states).map(own))?;
         let mut length = Dim::Unknown;
         let mut slices = Vec::new();
         for (at, walk) in self.inputs.iter().enumerate() {
@@ -205,7 +205,7 @@ impl Scan {
             let fact = if self.batched { without(fact, 0)? } else { fact.clone() };
             without(&fact, walk.axis).map(Some)
         };
-        self.inputs.iter().enumerate().map(slice).collect()
+        collected(&mut self.inputs.iter().enumerate().map(slice))
     }
 }
 
@@ -273,7 +273,7 @@ impl Operator for Scan {
             };
             if self.batched { stacked_fact(&fact, batch(), 0) } else { Ok(fact) }
         };
-        outputs.into_iter().enumerate().map(finish).collect()
+        collected(&mut outputs.into_iter().enumerate().map(finish))
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -286,10 +286,8 @@ impl Operator for Scan {
         let lengths = if self.batched { inputs.next().flatten() } else { None };
         let missing = || OpError::new("an input is missing");
         let tensor = |slot: Option<Datum>| slot.ok_or_else(missing)?.into_tensor();
-        let states: Vec<Tensor> =
-            inputs.by_ref().take(self.states).map(tensor).collect::<Result<_, _>>()?;
-        let scanned: Vec<Tensor> =
-            inputs.take(self.inputs.len()).map(tensor).collect::<Result<_, _>>()?;
+        let states: Vec<Tensor> = collected(&mut inputs.by_ref().take(self.states).map(tensor))?;
+        let scanned: Vec<Tensor> = collected(&mut inputs.take(self.inputs.len()).map(tensor))?;
         if self.batched {
             let lengths = lengths.map(Datum::into_tensor).transpose()?;
             return self.walk_batch(lengths, &states, &scanned, &captured);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galatea_tensor::Tensor;
 
 use crate::body::OperatorBody;
+use crate::collect::collected;
 use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
 use crate::fact::{Fact, FactKind};
@@ -59,7 +60,7 @@ impl Operator for SequenceMap {
             FactKind::Tensor => Ok(fact.within(FactKind::Sequence)),
             other => Err(OpError::new(format!("the body gives {other}, expected a tensor"))),
         };
-        outputs.into_iter().map(listed).collect()
+        collected(&mut outputs.into_iter().map(listed))
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -71,7 +72,7 @@ impl Operator for SequenceMap {
         inputs.truncate(self.inputs);
         let missing = || OpError::new("an input is missing");
         let inputs: Vec<Datum> =
-            inputs.into_iter().map(|slot| slot.ok_or_else(missing)).collect::<Result<_, _>>()?;
+            collected(&mut inputs.into_iter().map(|slot| slot.ok_or_else(missing)))?;
         let length = match inputs.first() {
             Some(Datum::Sequence(sequence)) => sequence.items().len(),
             _ => return Err(OpError::new("input 0 is no sequence")),
@@ -88,7 +89,7 @@ impl Operator for SequenceMap {
                 }
                 other => Ok(other.clone()),
             };
-            let own = inputs.iter().map(item).collect::<Result<_, _>>()?;
+            let own = collected(&mut inputs.iter().map(item))?;
             for (list, datum) in lists.iter_mut().zip(self.body.run(own, captured.clone())?) {
                 list.push(datum.into_tensor()?);
             }
@@ -97,7 +98,7 @@ impl Operator for SequenceMap {
             None => self.nothing(at),
             Some(first) => TensorSequence::new(first.dtype(), list).map(Datum::Sequence),
         };
-        lists.into_iter().enumerate().map(sequence).collect()
+        collected(&mut lists.into_iter().enumerate().map(sequence))
     }
 
     fn takes_any_kind(&self) -> bool {

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::window::{ConvGeometry, SlidingWindow, WindowPadding};
 use crate::attribute::{Attributes, named};
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -205,7 +206,7 @@ impl Conv {
             let known = [&[1, channels][..], &vec![1; rank - 2]].concat();
             self.check(&known, &kernel)?;
         }
-        let kernel: Option<Vec<usize>> = weights[2..].iter().map(Dim::known).collect();
+        let kernel: Option<Vec<usize>> = collected_some(&mut weights[2..].iter().map(Dim::known));
         let spatial = match kernel.as_ref().or(self.kernel_shape.as_ref()) {
             Some(kernel) => self.window(kernel).output_dims(&image[2..])?,
             None => vec![Dim::Unknown; rank - 2],

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::conv::{bias, list};
 use super::window::{ConvGeometry, WindowPadding};
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -183,8 +184,8 @@ impl Operator for ConvTranspose {
         }
         let channels = bounds::product([&weights[1], &Dim::Known(self.group)]);
         let mut shape = vec![image[0].clone(), channels];
-        let kernel: Option<Vec<usize>> = weights[2..].iter().map(Dim::known).collect();
-        let spatial: Option<Vec<usize>> = image[2..].iter().map(Dim::known).collect();
+        let kernel: Option<Vec<usize>> = collected_some(&mut weights[2..].iter().map(Dim::known));
+        let spatial: Option<Vec<usize>> = collected_some(&mut image[2..].iter().map(Dim::known));
         match (kernel, spatial, &self.output_shape) {
             (Some(kernel), Some(spatial), _) => {
                 let output = self.geometry(&spatial, &kernel)?.output;

@@ -1,6 +1,7 @@
 //! The geometry of a window that slides over an image: pads, output lengths, and what it sees.
 
 use crate::attribute::{AttributeValue, Attributes, named};
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::Dim;
 use crate::operator::ParseContext;
@@ -191,7 +192,7 @@ impl SlidingWindow<'_> {
             };
             Ok(if keeps && axis.stride == 1 { dim.clone() } else { Dim::Unknown })
         };
-        input.iter().enumerate().map(output).collect()
+        collected(&mut input.iter().enumerate().map(output))
     }
 
     /// Where the window at an output position sees the image: offsets in the image and in the

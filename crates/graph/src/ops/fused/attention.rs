@@ -4,6 +4,7 @@ use galatea_tensor::Tensor;
 
 use super::widened::{narrowed, widened};
 use crate::attribute::{Attributes, named};
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -58,11 +59,8 @@ pub(super) fn order(
 ) -> Result<[usize; 4], OpError> {
     let Some(axes) = context.attributes.ints(name)? else { return Ok(FusedAttention::IN_ORDER) };
     let wrong = || OpError::new(format!("'{name}' is {axes:?}, not an order of four axes"));
-    let found: Vec<usize> = axes
-        .iter()
-        .map(|&axis| usize::try_from(axis))
-        .collect::<Result<_, _>>()
-        .map_err(|_| wrong())?;
+    let found: Vec<usize> =
+        collected(&mut axes.iter().map(|&axis| usize::try_from(axis))).map_err(|_| wrong())?;
     let mut sorted = found.clone();
     sorted.sort_unstable();
     if sorted != FusedAttention::IN_ORDER {

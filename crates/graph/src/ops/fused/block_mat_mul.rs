@@ -6,6 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::FusedActivation;
 use crate::blocks::BlockWeights;
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -180,7 +181,7 @@ impl Operator for BlockMatMul {
             let values = values.into_iter().map(|value| value as f32).collect();
             Ok(Tensor::from_vec(&shape, values)?)
         };
-        joined.into_iter().zip(self.results()).map(shaped).collect()
+        collected(&mut joined.into_iter().zip(self.results()).map(shaped))
     }
 }
 

@@ -4,6 +4,7 @@ use galatea_tensor::{Tensor, broadcast_shapes};
 
 use super::widened::{narrowed, rounding, widened};
 use crate::attribute::{AttributeValue, Attributes, named};
+use crate::collect::{collected, collected_some};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -187,7 +188,7 @@ impl FusedElementwise {
                 input.map(ChainStepOperand::Input).or(step.map(ChainStepOperand::Step))
             };
             let own: Option<Vec<ChainStepOperand>> =
-                operands.by_ref().take(function.arity()).map(operand).collect();
+                collected_some(&mut operands.by_ref().take(function.arity()).map(operand));
             let own = own.filter(|own| own.len() == function.arity()).ok_or_else(|| {
                 OpError::new(format!("step {index}: '{name}' reads what is not there"))
             })?;
@@ -213,7 +214,7 @@ impl Operator for FusedElementwise {
             ChainStepOperand::Step(index) => i64::try_from(index).ok().map(|index| -1 - index),
         };
         let operands = self.steps.iter().flat_map(|step| &step.operands);
-        let operands = operands.map(number).collect::<Option<Vec<i64>>>()?;
+        let operands = collected_some(&mut operands.map(number))?;
         let all: Vec<_> = self.steps.iter().map(|step| step.function.name()).collect();
         let counts: Vec<usize> = all.iter().map(|(_, parameters)| parameters.len()).collect();
         let names = all.iter().map(|(name, _)| (*name).into()).collect();
@@ -243,7 +244,7 @@ impl Operator for FusedElementwise {
             shape = broadcast_shapes(&shape, tensor.shape())?;
         }
         let spread = |tensor: &&Tensor| widened(&tensor.broadcast_to(&shape)?, dtype);
-        let values: Vec<Vec<f64>> = all.iter().map(spread).collect::<Result<_, OpError>>()?;
+        let values: Vec<Vec<f64>> = collected(&mut all.iter().map(spread))?;
         let round = rounding(dtype)?;
         let mut results: Vec<Vec<f64>> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {

@@ -4,6 +4,7 @@ use galatea_tensor::{Element, Tensor, with_carrier};
 
 use super::position;
 use crate::attribute::{Attributes, named};
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -31,7 +32,7 @@ fn picked(data: &Fact, indices: &Fact) -> Option<Vec<Dim>> {
     }
     let lengths = bounds::carried(data)?;
     let pick = |&index: &i64| position(index, lengths.len()).ok().map(|at| lengths[at].clone());
-    indices.integers()?.iter().map(pick).collect()
+    collected_some(&mut indices.integers()?.iter().map(pick))
 }
 
 /// Copies the rows at positions of an axis, block after block of the axes before it.

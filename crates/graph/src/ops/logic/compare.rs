@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
 use crate::attribute::Attributes;
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -72,8 +73,9 @@ impl Compare {
         let at =
             |all: &[Dim], index: usize| all.get(if all.len() == 1 { 0 } else { index }).cloned();
         let count = shape.first().copied().unwrap_or(1);
-        let found: Option<Vec<bool>> =
-            (0..count).map(|index| length::equal(&at(&a, index)?, &at(&b, index)?)).collect();
+        let found: Option<Vec<bool>> = collected_some(
+            &mut (0..count).map(|index| length::equal(&at(&a, index)?, &at(&b, index)?)),
+        );
         Tensor::from_vec(&shape, found?).ok()
     }
 }

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Element, Tensor, broadcast_shapes, with_carrier};
 
 use super::logical::expect_bool;
 use crate::attribute::Attributes;
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs};
@@ -30,12 +31,10 @@ fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
     let b = carried(b)?;
     let count = condition.len().max(a.len()).max(b.len());
     let at = |len: usize, index: usize| if len == 1 { 0 } else { index };
-    (0..count)
-        .map(|index| {
-            let from = if *condition.get(at(condition.len(), index))? { &a } else { &b };
-            from.get(at(from.len(), index)).cloned()
-        })
-        .collect()
+    collected_some(&mut (0..count).map(|index| {
+        let from = if *condition.get(at(condition.len(), index))? { &a } else { &b };
+        from.get(at(from.len(), index)).cloned()
+    }))
 }
 
 fn chosen<T: Element>(condition: Vec<bool>, a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {

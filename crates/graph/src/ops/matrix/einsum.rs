@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use galatea_tensor::Tensor;
 
+use crate::collect::{collected, collected_some};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -75,7 +76,7 @@ impl Einsum {
             Some((left, right)) => (left, Some(right)),
             None => (compact.as_str(), None),
         };
-        let inputs = left.split(',').map(labels).collect::<Result<Vec<_>, _>>()?;
+        let inputs = collected(&mut left.split(',').map(labels))?;
         let output = match right {
             Some(right) => labels(right)?,
             None => implicit(&inputs),
@@ -211,7 +212,7 @@ impl Operator for Einsum {
         for fact in &all {
             expect_same(dtype, fact.dtype)?;
         }
-        let ranks: Option<Vec<usize>> = all.iter().map(|fact| fact.rank()).collect();
+        let ranks: Option<Vec<usize>> = collected_some(&mut all.iter().map(|fact| fact.rank()));
         let Some(ranks) = ranks else { return Ok(vec![Fact::unranked(dtype)]) };
         let (terms, output) = self.spell(&ranks)?;
         let mut dims = BTreeMap::<AxisLabel, Fact>::new();

@@ -2,11 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::bounds::{self, bounded};
-use crate::ops::values::{TensorValues, expect_type};
+use crate::ops::values::expect_type;
+use crate::ops::{bounds, picks};
 
 /// ONNX `ArrayFeatureExtractor`: picks along the last axis. One vector is one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +36,6 @@ fn outer<T: Clone>(shape: &[T], one: T) -> Result<Vec<T>, OpError> {
     }
 }
 
-fn pick<T: Clone>(all: &[T], width: usize, picks: &[usize]) -> Vec<T> {
-    let rows = all.chunks(width.max(1));
-    rows.flat_map(|row| picks.iter().map(|&at| row[at].clone())).collect()
-}
-
 impl Operator for ArrayFeatureExtractor {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
@@ -62,17 +58,14 @@ impl Operator for ArrayFeatureExtractor {
                 OpError::new(format!("feature {at} is picked of rows of {width} features"))
             })
         };
-        let picks: Vec<usize> =
-            picks.to_i64_vec()?.into_iter().map(position).collect::<Result<_, _>>()?;
+        let picks: Vec<usize> = collected(&mut picks.to_i64_vec()?.into_iter().map(position))?;
         let shape = [outer, vec![picks.len()]].concat();
-        bounded(x.dtype(), &shape)?;
-        let picked = match TensorValues::read(x)? {
-            TensorValues::Floats(all) => TensorValues::Floats(pick(&all, width, &picks)),
-            TensorValues::Integers(all) => TensorValues::Integers(pick(&all, width, &picks)),
-            TensorValues::Strings(all) => TensorValues::Strings(pick(&all, width, &picks)),
-            TensorValues::Bools(all) => TensorValues::Bools(pick(&all, width, &picks)),
-        };
-        Ok(vec![picked.write(x.dtype(), &shape)?])
+        bounds::bounded(x.dtype(), &shape)?;
+        let rows = x.elements().checked_div(width).unwrap_or(0);
+        let starts: Vec<usize> = (0..rows * picks.len())
+            .map(|at| at / picks.len() * width + picks[at % picks.len()])
+            .collect();
+        Ok(vec![picks::picked_runs(x, &shape, &starts, 1)?])
     }
 }
 

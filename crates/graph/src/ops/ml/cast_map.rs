@@ -2,6 +2,7 @@
 
 use galatea_tensor::{ByteString, DataType, Tensor};
 
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact, FactKind};
@@ -77,7 +78,7 @@ impl CastMap {
         fn all<T: std::str::FromStr + Default>(
             row: &[Option<&ByteString>],
         ) -> Result<Vec<T>, OpError> {
-            row.iter().map(|slot| slot.map_or_else(|| Ok(T::default()), read)).collect()
+            collected(&mut row.iter().map(|slot| slot.map_or_else(|| Ok(T::default()), read)))
         }
         Ok(match self.to {
             DataType::Bytes => {

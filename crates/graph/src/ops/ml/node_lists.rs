@@ -7,6 +7,7 @@ use galatea_tensor::ByteString;
 use super::forest::{
     BranchComparison, BranchLink, CheckedForest, ForestBranch, ForestParts, LeafVote,
 };
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::operator::ParseContext;
 use crate::ops::values::floats;
@@ -165,7 +166,7 @@ pub(super) fn parse(
     ];
     let optional = usize::from(missing.is_empty());
     expect_lengths(nodes.len(), &lists[..lists.len() - optional])?;
-    let modes = modes.iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
+    let modes = collected(&mut modes.iter().map(comparison))?;
     let leaf: Vec<bool> = modes.iter().map(Option::is_none).collect();
     let places = NodePositions::new(&trees, &nodes, &leaf)?;
     let mut branches = Vec::new();

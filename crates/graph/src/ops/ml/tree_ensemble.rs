@@ -9,6 +9,7 @@ use super::forest::{
 use super::node_lists::{expect_lengths, feature};
 use super::post_transform::{self, PostTransform};
 use super::rows::{FeatureRows, expect_numbers};
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -113,7 +114,7 @@ fn comparisons(modes: &[i64], sets: usize) -> Result<Vec<BranchComparison>, OpEr
             OpError::new(format!("'nodes_modes' has mode {mode}, expected 0 to {MEMBER}"))
         })
     };
-    let all = modes.iter().map(&mut comparison).collect::<Result<Vec<_>, _>>()?;
+    let all = collected(&mut modes.iter().map(&mut comparison))?;
     if next as usize != sets {
         return Err(OpError::new(format!(
             "'membership_values' has {sets} sets for {next} nodes that ask for membership"
@@ -140,7 +141,7 @@ fn leaves(context: &mut ParseContext<'_>) -> Result<Vec<Vec<LeafVote>>, OpError>
         let target = bounds::length(*target, "an entry of 'leaf_targetids'")?;
         Ok(vec![LeafVote { target, weight }])
     };
-    targets.iter().zip(&weights).map(vote).collect()
+    collected(&mut targets.iter().zip(&weights).map(vote))
 }
 
 fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<ForestBranch>, OpError> {
@@ -179,7 +180,7 @@ fn branches(context: &mut ParseContext<'_>, sets: usize) -> Result<Vec<ForestBra
             missing_is_yes: missing.get(at) == Some(&1),
         })
     };
-    comparisons(&modes, sets)?.into_iter().enumerate().map(branch).collect()
+    collected(&mut comparisons(&modes, sets)?.into_iter().enumerate().map(branch))
 }
 
 /// Reads the attributes of ONNX `TreeEnsemble` and lays out the trees.
@@ -203,7 +204,7 @@ pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>,
     let branches = branches(context, sets.len())?;
     let leaves = leaves(context)?;
     let root = |root| BranchLink::branch(bounds::length(root, "an entry of 'tree_roots'")?);
-    let roots = list(context, "tree_roots")?.into_iter().map(root).collect::<Result<_, _>>()?;
+    let roots = collected(&mut list(context, "tree_roots")?.into_iter().map(root))?;
     let forest = ForestParts { branches, sets, leaves, roots, targets }.build()?;
     let base_values = Vec::new();
     Ok(Box::new(TreeRegression { forest, aggregate, base_values, post_transform, result: None }))

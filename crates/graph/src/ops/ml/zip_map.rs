@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::labels::ClassifierLabels;
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Fact, FactKind};
@@ -69,7 +70,7 @@ impl Operator for ZipMap {
             let scores = x.slice_axis(0, row, 1, 1)?.reshape(&[classes])?;
             KeyedMap::new(keys.clone(), scores)
         };
-        Ok(vec![Datum::Maps((0..x.shape()[0]).map(map).collect::<Result<_, _>>()?)])
+        Ok(vec![Datum::Maps(collected(&mut (0..x.shape()[0]).map(map))?)])
     }
 }
 

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{OperatorInputs, ParseContext};
@@ -194,10 +195,9 @@ impl RecurrentAttributes {
         if names.len() != wanted {
             return Err(OpError::new(format!("{} activations, expected {wanted}", names.len())));
         }
-        let activations = names
-            .iter()
-            .map(|name| CellActivation::parse(name, &mut alphas, &mut betas))
-            .collect::<Result<_, _>>()?;
+        let activations = collected(
+            &mut names.iter().map(|name| CellActivation::parse(name, &mut alphas, &mut betas)),
+        )?;
         let clip = attributes.float("clip")?.filter(|clip| *clip > 0.0).map(f64::from);
         let batch_first = attributes.flag("layout", false)?;
         // Before opset 7 this said whether there is a first output; the node says so by having one.

@@ -3,6 +3,7 @@
 use galatea_tensor::Tensor;
 
 use super::{sequence_fact, taken};
+use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -60,7 +61,7 @@ impl Operator for ConcatFromSequence {
             }
             Ok(item.contiguous()?.reshape(&shape)?)
         };
-        let parts = sequence.items().iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        let parts = collected(&mut sequence.items().iter().map(part))?;
         Ok(vec![Datum::Tensor(join_tensors(&parts.iter().collect::<Vec<_>>(), axis)?)])
     }
 

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected;
 use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
 use crate::fact::{Fact, FactKind};
@@ -35,7 +36,7 @@ impl Operator for SequenceConstruct {
     fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
         let missing = || OpError::new("an input is missing");
         let tensor = |slot: Option<Datum>| slot.ok_or_else(missing)?.into_tensor();
-        let items = inputs.into_iter().map(tensor).collect::<Result<Vec<_>, _>>()?;
+        let items = collected(&mut inputs.into_iter().map(tensor))?;
         let dtype = items.first().ok_or_else(missing)?.dtype();
         Ok(vec![Datum::Sequence(TensorSequence::new(dtype, items)?)])
     }

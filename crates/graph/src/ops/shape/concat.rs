@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Element, Tensor, with_carrier};
 
 use crate::attribute::{Attributes, named};
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -56,12 +57,13 @@ fn join<T: Element>(
 ) -> Result<Tensor, OpError> {
     let count = bounds::bounded(dtype, shape)?;
     let mut result: Vec<T> = Vec::with_capacity(count);
-    let parts = parts
-        .iter()
-        .map(|part| Ok((part.to_carriers::<T>()?, part.shape()[axis..].iter().product::<usize>())))
-        .collect::<Result<Vec<_>, OpError>>()?;
+    let mut sources = Vec::with_capacity(parts.len());
+    for part in parts {
+        let run: usize = part.shape()[axis..].iter().product();
+        sources.push((part.to_carriers::<T>()?, run));
+    }
     for row in 0..shape[..axis].iter().product::<usize>() {
-        for (values, run) in &parts {
+        for (values, run) in &sources {
             result.extend_from_slice(&values[row * run..(row + 1) * run]);
         }
     }
@@ -99,7 +101,8 @@ impl Operator for Concat {
             });
         }
         let elements = if rank == 1 {
-            let parts: Option<Vec<Vec<Dim>>> = all.iter().map(|one| bounds::carried(one)).collect();
+            let parts: Option<Vec<Vec<Dim>>> =
+                collected_some(&mut all.iter().map(|one| bounds::carried(one)));
             parts.map(|parts| parts.concat())
         } else {
             None

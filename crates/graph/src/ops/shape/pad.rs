@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Element, Tensor, with_carrier, with_number};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -201,7 +202,7 @@ impl Operator for Pad {
             (None, (0, 0)) => Ok(dim.clone()),
             (None, _) => Ok(Dim::Unknown),
         };
-        let shape = dims.iter().zip(pairs).map(length).collect::<Result<_, _>>()?;
+        let shape = collected(&mut dims.iter().zip(pairs).map(length))?;
         Ok(vec![Fact::new(data.dtype, shape)])
     }
 
@@ -216,8 +217,7 @@ impl Operator for Pad {
         let lengths = data.shape().iter().zip(&pairs);
         let shape = lengths.clone().map(|(&len, &pair)| padded(len, pair));
         bounds::bounded(data.dtype(), &shape.collect::<Result<Vec<_>, _>>()?)?;
-        let sources =
-            lengths.map(|(&len, &pair)| self.sources(len, pair)).collect::<Result<Vec<_>, _>>()?;
+        let sources = collected(&mut lengths.map(|(&len, &pair)| self.sources(len, pair)))?;
         let fill = self.fill(inputs, data.dtype())?;
         Ok(vec![with_carrier!(data.dtype(), T => gather::<T>(data, &sources, &fill))?])
     }

@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use crate::attribute::{Attributes, named};
+use crate::collect::collected_some;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -59,7 +60,8 @@ impl Operator for Shape {
             return Ok(vec![Fact::new(DataType::Int64, vec![Dim::Unknown])]);
         };
         let dims = &dims[self.range(dims.len())];
-        let known: Option<Vec<i64>> = dims.iter().map(|dim| dim.known().map(number)).collect();
+        let known: Option<Vec<i64>> =
+            collected_some(&mut dims.iter().map(|dim| dim.known().map(number)));
         Ok(vec![match known {
             Some(all) => Fact::constant(Tensor::vector(all)),
             None => Fact::fixed(DataType::Int64, &[dims.len()]).with_elements(Some(dims.to_vec())),

@@ -3,6 +3,7 @@
 use galatea_tensor::Tensor;
 
 use crate::attribute::Attributes;
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -120,13 +121,11 @@ impl SliceLists {
     }
 
     fn ranges(&self, shape: &[usize]) -> Result<Vec<SliceRange>, OpError> {
-        (0..self.axes.len())
-            .map(|at| {
-                let axis = self.axes[at];
-                let range = (self.starts[at], self.ends[at], self.steps[at]);
-                SliceRange::resolve(axis, shape[axis], range)
-            })
-            .collect()
+        collected(&mut (0..self.axes.len()).map(|at| {
+            let axis = self.axes[at];
+            let range = (self.starts[at], self.ends[at], self.steps[at]);
+            SliceRange::resolve(axis, shape[axis], range)
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{ByteString, DataType, Tensor, broadcast_shapes};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -99,14 +100,11 @@ impl Operator for StringSplit {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let strings = data.to_vec::<ByteString>()?;
-        let rows = strings
-            .iter()
-            .map(|string| {
-                let text = string.as_str();
-                let error = || OpError::new(format!("the string {string:?} is not valid UTF-8"));
-                text.map(|text| self.pieces(text)).ok_or_else(error)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let rows = collected(&mut strings.iter().map(|string| {
+            let text = string.as_str();
+            let error = || OpError::new(format!("the string {string:?} is not valid UTF-8"));
+            text.map(|text| self.pieces(text)).ok_or_else(error)
+        }))?;
         let widest = rows.iter().map(Vec::len).max().unwrap_or(0);
         let shape = [data.shape(), &[widest]].concat();
         let mut pieces = Vec::with_capacity(bounds::bounded(DataType::Bytes, &shape)?);

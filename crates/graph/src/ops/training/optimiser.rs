@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -164,7 +165,7 @@ impl Operator for Optimiser {
             Ok(Fact { value: None, elements: None, ..fact.clone() })
         };
         let states = 2 + 2 * count..2 + (2 + states(self.rule)) * count;
-        (2..2 + count).chain(states).map(fact).collect()
+        collected(&mut (2..2 + count).chain(states).map(fact))
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -189,7 +190,7 @@ impl Operator for Optimiser {
                 )))
             };
             let (mut values, (_, gradients)) = (floats(x)?, same(1)?);
-            let mut all = (0..kinds).map(|kind| same(2 + kind)).collect::<Result<Vec<_>, _>>()?;
+            let mut all = collected(&mut (0..kinds).map(|kind| same(2 + kind)))?;
             for (element, value) in values.iter_mut().enumerate() {
                 let mut state: Vec<f64> = all.iter().map(|(_, all)| all[element]).collect();
                 *value = self.step(at, *value, gradients[element], &mut state);
