@@ -126,11 +126,12 @@ pub(super) fn make_node(
     operator: impl Operator,
     inputs: Vec<Option<ValueId>>,
 ) -> Node {
-    replacing_node((domain, op_type), after, Arc::new(operator), inputs)
+    replacing_node(domain, op_type, after, Arc::new(operator), inputs)
 }
 
 fn replacing_node(
-    (domain, op_type): (&str, &str),
+    domain: &str,
+    op_type: &str,
     after: &Node,
     operator: Arc<dyn Operator>,
     inputs: Vec<Option<ValueId>>,
