@@ -116,6 +116,16 @@ impl ViewLayout {
         true
     }
 
+    /// Returns the layout of the first elements of runs along the last axis, and the length of a run
+    /// with the distance between its elements.
+    pub(crate) fn runs(&self) -> (Self, (usize, isize)) {
+        let Some((&len, shape)) = self.shape.split_last() else {
+            return (self.clone(), (1, 1));
+        };
+        let (&step, strides) = self.strides.split_last().unwrap_or((&1, &[]));
+        (Self::with_strides(shape.to_vec(), strides.to_vec()), (len, step))
+    }
+
     /// Offsets, in elements from the view's start, of all elements in row-major order.
     pub fn offsets(&self) -> ElementOffsets<'_> {
         ElementOffsets {
@@ -181,6 +191,16 @@ mod tests {
         let layout = ViewLayout::with_strides(vec![3, 2], vec![1, 3]);
         assert_eq!(layout.offsets().collect::<Vec<_>>(), [0, 3, 1, 4, 2, 5]);
         assert!(!layout.is_contiguous());
+    }
+
+    #[test]
+    fn runs_lie_along_the_last_axis() {
+        let layout = ViewLayout::with_strides(vec![3, 2], vec![1, 3]);
+        let (starts, run) = layout.runs();
+        assert_eq!(starts.offsets().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(run, (2, 3));
+        let (starts, run) = ViewLayout::contiguous(&[]).runs();
+        assert_eq!((starts.elements(), run), (1, (1, 1)));
     }
 
     #[test]

@@ -403,9 +403,26 @@ impl Tensor {
                 _ => Ok(self.as_slice::<T>()?.to_vec()),
             };
         }
+        if self.elements() == 0 {
+            // The other axes may be long.
+            return Ok(Vec::new());
+        }
         let (low, base) = self.base();
         let all = base.as_slice::<T>()?;
-        Ok(self.layout.offsets().map(|at| all[(at - low).unsigned_abs()].clone()).collect())
+        let mut result = Vec::with_capacity(self.elements());
+        let (starts, (run, step)) = self.layout.runs();
+        for start in starts.offsets() {
+            let first = start - low;
+            match step {
+                1 => result.extend_from_slice(&all[first.unsigned_abs()..][..run]),
+                0 => result.resize(result.len() + run, all[first.unsigned_abs()].clone()),
+                _ => {
+                    let at = |at: usize| (first + at.cast_signed() * step).unsigned_abs();
+                    result.extend((0..run).map(|place| all[at(place)].clone()));
+                }
+            }
+        }
+        Ok(result)
     }
 
     /// The adjacent elements that a view's lie among, and the offset of the lowest of them.

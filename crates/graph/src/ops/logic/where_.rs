@@ -38,9 +38,11 @@ fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
 }
 
 fn chosen<T: Element>(condition: Vec<bool>, a: &Tensor, b: &Tensor) -> Result<Tensor, OpError> {
-    let pairs = a.to_carriers::<T>()?.into_iter().zip(b.to_carriers::<T>()?);
-    let all = condition.into_iter().zip(pairs);
-    let all = all.map(|(first, (a, b))| if first { a } else { b }).collect();
+    let mut all = a.to_carriers::<T>()?;
+    for ((slot, first), other) in all.iter_mut().zip(condition).zip(b.to_carriers::<T>()?) {
+        let own = std::mem::take(slot);
+        *slot = if first { own } else { other };
+    }
     Ok(Tensor::from_carriers(a.dtype(), a.shape(), all)?)
 }
 

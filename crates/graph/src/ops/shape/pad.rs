@@ -159,17 +159,26 @@ fn gather<T: Element>(
     let shape: Vec<usize> = sources.iter().map(Vec::len).collect();
     let count = bounds::bounded(data.dtype(), &shape)?;
     let values = data.to_carriers::<T>()?;
-    let fill = fill.to_carriers::<T>()?;
+    let Some((row, lead)) = sources.split_last() else {
+        return Ok(Tensor::from_carriers(data.dtype(), &shape, values)?);
+    };
+    let fill = &fill.to_carriers::<T>()?[0];
     let steps = bounds::steps(data.shape());
-    let mut index = vec![0; shape.len()];
+    let mut index = vec![0; lead.len()];
     let mut result = Vec::with_capacity(count);
-    for _ in 0..count {
-        let offset =
-            index.iter().zip(sources).zip(&steps).try_fold(0, |offset, ((&at, axis), step)| {
-                axis[at].map(|from| offset + from * step)
-            });
-        result.push(offset.map_or_else(|| fill[0].clone(), |offset| values[offset].clone()));
-        bounds::advance(&mut index, &shape);
+    for _ in 0..count.checked_div(row.len()).unwrap_or(0) {
+        let start = index
+            .iter()
+            .zip(lead)
+            .zip(&steps)
+            .try_fold(0, |start, ((&at, axis), step)| axis[at].map(|from| start + from * step));
+        match start {
+            None => result.resize(result.len() + row.len(), fill.clone()),
+            Some(start) => result.extend(
+                row.iter().map(|from| from.map_or(fill, |from| &values[start + from]).clone()),
+            ),
+        }
+        bounds::advance(&mut index, &shape[..lead.len()]);
     }
     Ok(Tensor::from_carriers(data.dtype(), &shape, result)?)
 }
