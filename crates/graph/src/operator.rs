@@ -140,11 +140,15 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     }
 }
 
+/// Computes the outputs of an operator on tensors.
+type ReferenceFunction<'a> =
+    dyn Fn(OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> + 'a;
+
 /// Computes outputs of operators on tensors. Apart from the trait, since each operator would have
 /// a copy of it otherwise.
 fn on_tensors(
     inputs: &[Option<Datum>],
-    reference: &dyn Fn(OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>,
+    reference: &ReferenceFunction<'_>,
 ) -> Result<Vec<Datum>, OpError> {
     let tensor = |(at, slot): (usize, &Option<Datum>)| match slot {
         None => Ok(None),

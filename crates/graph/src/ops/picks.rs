@@ -27,12 +27,22 @@ pub(crate) fn picked_or(
     with_carrier!(data.dtype(), T => {
         let all = data.to_carriers::<T>()?;
         let fill = fill.to_carriers::<T>()?;
-        let mut result = Vec::with_capacity(count);
-        for offset in offsets {
-            result.push(offset.map_or(&fill[0], |offset| &all[offset]).clone());
-        }
+        let result = placed(&all, &fill[0], offsets, count);
         Ok(Tensor::from_carriers(data.dtype(), shape, result)?)
     })
+}
+
+fn placed<T: Element>(
+    all: &[T],
+    fill: &T,
+    offsets: &mut dyn Iterator<Item = Option<usize>>,
+    count: usize,
+) -> Vec<T> {
+    let mut result = Vec::with_capacity(count);
+    for offset in offsets {
+        result.push(offset.map_or(fill, |offset| &all[offset]).clone());
+    }
+    result
 }
 
 /// A tensor of runs of adjacent elements of another, one after the other.

@@ -23,13 +23,17 @@ pub(super) fn narrowed(dtype: DataType, shape: &[usize], all: Vec<f64>) -> Resul
 
 /// Returns the function that rounds a number to a type.
 pub(super) fn rounding(dtype: DataType) -> Result<fn(f64) -> f64, OpError> {
-    with_float!(dtype, T => Ok(|value| narrow::<T>(value).into()), else {
+    with_float!(dtype, T => Ok(rounded::<T>), else {
         Err(float_expected(dtype))
     })
 }
 
 fn narrow<T: Element + NumCast>(value: f64) -> T {
     T::from(value).unwrap_or_default()
+}
+
+fn rounded<T: Element + NumCast + Into<f64>>(value: f64) -> f64 {
+    narrow::<T>(value).into()
 }
 
 fn expect_float(dtype: DataType) -> Result<(), OpError> {
