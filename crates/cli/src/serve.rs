@@ -22,7 +22,7 @@ use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, CoreOptions};
 
 use super::{engine, mistake, say};
-use crate::flags::{self, ParsedCommand, ServerFlags};
+use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
 use crate::server_options::{checkpoint_defaults, log_settings, metrics_config, server_options};
 use crate::startup;
 use crate::usage::NO_TEXT;
@@ -43,16 +43,15 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     let Some(arguments) = texts else {
         return Ok(mistake(NO_TEXT, Some("serve")));
     };
-    if let Err(text) = ServerFlags::check_line(&arguments) {
-        return Ok(mistake(&text, Some("serve")));
-    }
-    let parsed = ServerFlags::parse_in(&arguments, bind_all, |name| std::env::var(name).ok())?;
-    let flags = match parsed {
-        ParsedCommand::Serve(flags) => flags,
-        ParsedCommand::Help => {
+    let environment = |name: &str| std::env::var(name).ok();
+    let flags = match ServerFlags::parse_in(&arguments, bind_all, environment) {
+        Ok(ParsedCommand::Serve(flags)) => flags,
+        Ok(ParsedCommand::Help) => {
             say(flags::help().trim_end());
             return Ok(ExitCode::SUCCESS);
         }
+        Err(FlagMistake::Usage(text)) => return Ok(mistake(&text, Some("serve"))),
+        Err(FlagMistake::Setting(text)) => return Err(text),
     };
     // Before the models are loaded, which takes longer.
     let options = server_options(&flags)?;

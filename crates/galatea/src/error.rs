@@ -3,6 +3,14 @@
 use std::fmt;
 
 /// Part of the library that an error comes from.
+///
+/// ```
+/// use galatea::{Engine, ErrorKind, ModelOptions};
+///
+/// let options = ModelOptions { device: Some("abacus".to_owned()), ..ModelOptions::default() };
+/// let error = Engine::new().model_with("../../examples/models/simple", &options).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Device);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -35,11 +43,21 @@ pub struct Error {
 
 impl Error {
     /// Makes an error from whatever says what is wrong.
+    ///
+    /// ```
+    /// let error = galatea::Error::new(galatea::ErrorKind::Input, "three rows found, expected four");
+    /// assert_eq!(error.to_string(), "three rows found, expected four");
+    /// ```
     pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string() }
     }
 
     /// Returns the kind of the error.
+    ///
+    /// ```
+    /// let error = galatea::Engine::new().llm("no such folder").unwrap_err();
+    /// println!("{:?}: {error}", error.kind());
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

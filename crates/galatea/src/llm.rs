@@ -345,6 +345,16 @@ impl Llm {
 }
 
 /// An answer under way, as an iterator over its pieces. Dropping it cancels the request.
+///
+/// ```
+/// use galatea::{ChatInput, ChatMessage, Engine};
+///
+/// let llm = Engine::new().llm("../../examples/models/chat")?;
+/// let stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]).with_max_tokens(4))?;
+/// let pieces = stream.collect::<Result<Vec<_>, _>>()?;
+/// println!("{pieces:?}");
+/// # Ok::<(), galatea::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct AnswerStream {
     events: Receiver<GenerationEvent>,

@@ -118,6 +118,13 @@ impl Engine {
 }
 
 /// Returns the level up to which graphs are rewritten for a device, if nobody says.
+///
+/// ```
+/// use galatea::{OptimiseLevel, usual_level};
+///
+/// assert_eq!(usual_level(Some("coreml")), OptimiseLevel::O1);
+/// assert_eq!(usual_level(None), OptimiseLevel::default());
+/// ```
 #[must_use]
 pub fn usual_level(device: Option<&str>) -> OptimiseLevel {
     match crate::devices::is_core_ml(device) {
@@ -185,6 +192,12 @@ impl Model {
     }
 
     /// Returns the session and forgets the rest.
+    ///
+    /// ```
+    /// let session = galatea::Engine::new().model("../../examples/models/simple")?.into_session();
+    /// assert_eq!(session.inputs().len(), 2);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
     #[must_use]
     pub fn into_session(self) -> Session {
         self.session
@@ -256,6 +269,13 @@ impl Model {
 }
 
 /// Runs of a model, one after the other: its states go from one to the next.
+///
+/// ```
+/// let model = galatea::Engine::new().model("../../examples/models/simple")?;
+/// let mut runs = model.runs();
+/// assert!(runs.next(&[]).is_err());
+/// # Ok::<(), galatea::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ModelRuns<'m> {
     model: &'m Model,

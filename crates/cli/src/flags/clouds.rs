@@ -95,7 +95,8 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        match ServerFlags::parse_in(&arguments, false, environment)? {
+        let parsed = ServerFlags::parse_in(&arguments, false, environment);
+        match parsed.map_err(|mistake| mistake.text().to_owned())? {
             ParsedCommand::Serve(flags) => Ok(flags),
             ParsedCommand::Help => Err("help".to_owned()),
         }

@@ -49,6 +49,25 @@ pub enum ParsedCommand {
     Help,
 }
 
+/// Mistake in a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FlagMistake {
+    /// A flag that is unknown or has a wrong value.
+    Usage(String),
+    /// Flags that do not go together, or a variable of the environment with a wrong value.
+    Setting(String),
+}
+
+impl FlagMistake {
+    /// Returns the sentence about the mistake.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Usage(text) | Self::Setting(text) => text,
+        }
+    }
+}
+
 impl ServerFlags {
     /// Reads a command line. `bind_all`: the default address is 0.0.0.0, as Triton's, and not the loopback.
     ///
@@ -56,7 +75,7 @@ impl ServerFlags {
     /// Returns a sentence about the first flag that is unknown, has a wrong value, or asks for what this
     /// server cannot do.
     pub fn parse(arguments: &[String], bind_all: bool) -> Result<ParsedCommand, String> {
-        Self::parse_in(arguments, bind_all, |_| None)
+        Self::parse_in(arguments, bind_all, |_| None).map_err(|mistake| mistake.text().to_owned())
     }
 
     /// Reads a command line in an environment, whose variables change some defaults.
@@ -67,24 +86,16 @@ impl ServerFlags {
         arguments: &[String],
         bind_all: bool,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<ParsedCommand, String> {
+    ) -> Result<ParsedCommand, FlagMistake> {
         let mut flags = Self { bind_all, ..Self::default() };
-        flags.read_environment(environment)?;
-        match read(arguments)? {
+        match read(arguments).map_err(FlagMistake::Usage)? {
             Some(values) => flags.values = values,
             None => return Ok(ParsedCommand::Help),
         }
-        flags.replace_old()?;
-        flags.check_together()?;
+        flags.read_environment(environment).map_err(FlagMistake::Setting)?;
+        flags.replace_old().map_err(FlagMistake::Setting)?;
+        flags.check_together().map_err(FlagMistake::Setting)?;
         Ok(ParsedCommand::Serve(flags))
-    }
-
-    /// Checks each flag of a command line by itself.
-    ///
-    /// # Errors
-    /// Returns a sentence about the first flag that is unknown or has a wrong value.
-    pub fn check_line(arguments: &[String]) -> Result<(), String> {
-        read(arguments).map(drop)
     }
 
     /// Returns whether the flag was given.
