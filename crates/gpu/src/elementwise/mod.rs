@@ -185,3 +185,34 @@ impl GpuKernel for ElementwiseKernel {
         generate::dispatch(&self.program, &operands, step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use galatea_graph::ops;
+
+    use super::*;
+
+    /// Operators of these kernels that are not element-wise by their rows: their parameters lie along an axis, or two
+    /// halves of an input are computed with each other.
+    const ALONG_AXES: &[&str] =
+        &["BatchNormalization", "DequantizeLinear", "QuantizeLinear", "SwiGLU"];
+
+    #[test]
+    fn kernels_of_elements_are_for_element_wise_operators() {
+        for (domain, names) in [("", ONNX), ("com.microsoft", CONTRIB)] {
+            for name in names {
+                let by_element = ops::traits(domain, name).elementwise.is_some();
+                let quantized = name.starts_with("QLinear");
+                assert!(by_element || quantized || ALONG_AXES.contains(name), "{domain}:{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn element_wise_operators_of_onnx_have_a_kernel() {
+        let elementwise = ops::all().filter(|def| def.traits.elementwise.is_some());
+        for def in elementwise.filter(|def| def.domain.is_empty() && def.name != "Identity") {
+            assert!(ONNX.contains(&def.name), "{} has no kernel", def.name);
+        }
+    }
+}
