@@ -1,7 +1,7 @@
 //! Matrix products with factors of 16 bits, by BNNS: BLAS has none.
 //!
 //! The functions are there from macOS 13 on and deprecated since 15, so they are looked up when they
-//! are first needed; where they are missing the door is closed and nothing else happens.
+//! are first needed; where they are missing the binding is closed and nothing else happens.
 //!
 //! Source: Apple, Accelerate documentation, `BNNSMatMul`, `BNNSMatMulWorkspaceSize`,
 //! `BNNSNDArrayDescriptor` and `BNNSDataLayoutRowMajorMatrix`.

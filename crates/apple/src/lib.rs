@@ -1,4 +1,4 @@
-//! Thin safe doors to macOS; each has a body off macOS that says [`Unavailable`].
+//! Thin safe bindings to macOS; each has a body off macOS that says [`Unavailable`].
 //!
 //! - [`ChipIdentity::detect`]: what chip this is and what it can do, by sysctl.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.

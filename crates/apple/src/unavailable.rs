@@ -1,4 +1,4 @@
-//! The answer of a door that this machine does not have.
+//! The answer of a binding that this machine does not have.
 
 /// Error for a system interface that is not available: not macOS, or a macOS without what the interface needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ impl Unavailable {
         Self { door, reason: reason.into() }
     }
 
-    /// The door needs macOS and this is something else.
+    /// The binding needs macOS and this is something else.
     #[cfg(not(target_os = "macos"))]
     pub(crate) fn off_macos(door: &'static str) -> Self {
         Self::new(door, format!("needs macOS, this is {}", std::env::consts::OS))

@@ -58,7 +58,7 @@ impl Write for ClientStream {
 #[derive(Debug)]
 pub(super) struct HttpClient {
     stream: BufReader<ClientStream>,
-    /// Lines of every head: the host and what the door wants besides.
+    /// Lines of every head: the host and what the front end wants besides.
     lines: String,
 }
 

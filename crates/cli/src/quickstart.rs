@@ -1,4 +1,4 @@
-//! `galatea quickstart`: serves the sample models, sends their samples through the doors and talks with the language
+//! `galatea quickstart`: serves the sample models, sends their samples through the front ends and talks with the language
 //! models among them.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ const CHOICES: &[CommandOption] = &[
     },
 ];
 
-/// Requests of each sample and door; the median time is shown.
+/// Requests of each sample and front end; the median time is shown.
 const REPEATS: usize = 5;
 /// Longest wait at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ pub(super) fn quickstart(arguments: &CommandArguments) -> Result<ExitCode, Strin
         let server = start(&core, &flags, &repository)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {
-            return Err("the doors are not open".to_owned());
+            return Err("the front ends are not open".to_owned());
         };
         let failures = if samples.is_empty() && !chats.is_empty() {
             0
@@ -131,7 +131,7 @@ fn start(
     })
 }
 
-/// Sends every sample through both doors, prints the table and answers the number of failures.
+/// Sends every sample through both front ends, prints the table and answers the number of failures.
 async fn tour(
     core: &Arc<Core>,
     http: SocketAddr,

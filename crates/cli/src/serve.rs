@@ -79,7 +79,7 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     code
 }
 
-/// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
+/// Loads the models, opens the front ends and waits for the signal to stop, which may come at any time.
 async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = StopSignals::listen()?;
@@ -184,11 +184,11 @@ pub(super) fn runtime(flags: &ServerFlags) -> Result<tokio::runtime::Runtime, St
     let bound = usize::try_from(asked).unwrap_or(cores).max(1);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(bound))
-        .thread_name("galatea-door")
+        .thread_name("galatea-front")
         .on_thread_start(make_room)
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start the threads of the doors: {error}"))
+        .map_err(|error| format!("cannot start the threads of the front ends: {error}"))
 }
 
 /// Leaves the fast cores to kernels, where there are others: requests are read and answered beside
@@ -200,7 +200,7 @@ fn make_room() {
     }
 }
 
-/// Closes the doors and says how it went.
+/// Closes the front ends and says how it went.
 pub(super) async fn stop(server: RunningServer, timeout: Duration) -> ExitCode {
     tracing::info!("Waiting for in-flight requests to complete.");
     let report = server.stop(timeout).await;

@@ -276,7 +276,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits until a door is open.
+/// Waits until a front end is open.
 fn opened(address: &str) {
     let start = Instant::now();
     while TcpStream::connect(address).is_err() {

@@ -82,7 +82,7 @@ impl HostCores {
 
     /// Keeps the calling thread on the fast cores, as far as the system can be told.
     pub(crate) fn prefer_fast() {
-        // Where the door is closed the system's own choice stays.
+        // Where the front end is closed the system's own choice stays.
         let _ = ThreadQos::Initiated.set();
         #[cfg(target_os = "linux")]
         linux::keep_on(&Self::detect().numbers);

@@ -1,4 +1,4 @@
-//! State that every door shares: the core, the limits and the process.
+//! State that every front end shares: the core, the limits and the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Default for ClientLimits {
     }
 }
 
-/// Rules of a door for requests and their headers.
+/// Rules of a front end for requests and their headers.
 #[derive(Debug, Clone, Default)]
 pub struct FrontEndRules {
     /// Endpoints that need a header.
@@ -42,7 +42,7 @@ pub struct FrontEndRules {
     pub forward: HeaderForwarding,
 }
 
-/// The server behind the doors.
+/// The server behind the front ends.
 #[derive(Debug)]
 pub struct ServerState {
     core: Arc<Core>,
@@ -87,7 +87,7 @@ impl ServerState {
         }
     }
 
-    /// The same server with rules for its doors.
+    /// The same server with rules for its front ends.
     #[must_use]
     pub fn with_rules(self, http_rules: FrontEndRules, grpc_rules: FrontEndRules) -> Self {
         Self { http_rules, grpc_rules, ..self }
@@ -152,25 +152,25 @@ impl ServerState {
         &self.tracer
     }
 
-    /// The same server with a door for SageMaker.
+    /// The same server with a front end for SageMaker.
     #[must_use]
     pub fn with_sagemaker(self, sagemaker: SageMaker) -> Self {
         Self { sagemaker, ..self }
     }
 
-    /// Settings of the door for SageMaker.
+    /// Settings of the front end for SageMaker.
     #[must_use]
     pub fn sagemaker(&self) -> &SageMaker {
         &self.sagemaker
     }
 
-    /// Rules of the HTTP door.
+    /// Rules of the HTTP front end.
     #[must_use]
     pub fn http_rules(&self) -> &FrontEndRules {
         &self.http_rules
     }
 
-    /// Rules of the gRPC door.
+    /// Rules of the gRPC front end.
     #[must_use]
     pub fn grpc_rules(&self) -> &FrontEndRules {
         &self.grpc_rules
@@ -220,7 +220,7 @@ impl ServerState {
         self.host.as_ref()
     }
 
-    /// Makes the doors stop accepting.
+    /// Makes the front ends stop accepting.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }

@@ -119,7 +119,7 @@ enum OpenSocket {
     },
 }
 
-/// A door that clients can knock at.
+/// A front end that clients can knock at.
 pub struct FrontEndListener {
     socket: OpenSocket,
     tls: Option<TlsAcceptor>,

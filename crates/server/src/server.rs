@@ -1,4 +1,4 @@
-//! Opens the doors, keeps them open, and closes them.
+//! Opens the front ends, keeps them open, and closes them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub struct FrontEndAddresses {
     pub vertex_ai: Option<SocketAddr>,
 }
 
-/// A server with open doors.
+/// A server with open front ends.
 #[derive(Debug)]
 pub struct RunningServer {
     app: Arc<ServerState>,
@@ -104,7 +104,7 @@ impl RunningServer {
         &self.app
     }
 
-    /// Closes the doors, lets requests under way finish, and stops the core; all of it within the time.
+    /// Closes the front ends, lets requests under way finish, and stops the core; all of it within the time.
     pub async fn stop(mut self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.app.stop();

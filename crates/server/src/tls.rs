@@ -1,4 +1,4 @@
-//! TLS for the doors: certificates from PEM files, and clients that must have one.
+//! TLS for the front ends: certificates from PEM files, and clients that must have one.
 
 use std::fmt;
 use std::path::Path;

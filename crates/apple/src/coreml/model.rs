@@ -143,7 +143,7 @@ impl LoadedModel {
     ///
     /// # Errors
     /// `Argument` when arrays or states do not fit [`LoadedModel::describe`], `Predict` when Core ML
-    /// fails or gives a picture or a sequence, which this door does not take.
+    /// fails or gives a picture or a sequence, which this binding does not take.
     pub fn predict(
         &self,
         prediction: Prediction<'_>,

@@ -5,7 +5,7 @@ use galatea_server::http::{sagemaker, vertex_ai};
 use galatea_server::listen::ListenPlace;
 use galatea_server::logging::detail::{self, APPLE_VERBOSE, METAL_DEBUG};
 
-/// The door for SageMaker in messages.
+/// The front end for SageMaker in messages.
 pub(super) const SAGEMAKER: &str = "SageMaker";
 
 const AIP_MODE: &str = "AIP_MODE";
@@ -44,7 +44,7 @@ impl ServerFlags {
                 return Err(format!("{name}: '{value}' found, expected true or false"));
             }
         }
-        // In its containers Vertex AI asks at its own door alone.
+        // In its containers Vertex AI asks at its own front end alone.
         if self.environment(AIP_MODE) == Some("PREDICTION") {
             for (flag, value) in
                 [("allow-vertex-ai", "true"), ("allow-http", "false"), ("allow-grpc", "false")]

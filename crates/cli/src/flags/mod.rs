@@ -122,7 +122,7 @@ impl ServerFlags {
         match name {
             // Clouds ask from outside, and have no flag for the address.
             CLOUD_ADDRESS if self.bind_all => "0.0.0.0",
-            // A socket in the file system is that of one door.
+            // A socket in the file system is that of one front end.
             "metrics-address" | CLOUD_ADDRESS | OPENAI_ADDRESS
                 if self.text("http-address").starts_with("unix:") =>
             {

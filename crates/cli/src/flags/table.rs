@@ -140,12 +140,12 @@ pub const FLAGS: &[ServerFlag] = flags![
     ["HTTP"]
     "allow-http" Bool, "true", "Serve HTTP.", Yes;
     "http-address" Text, "127.0.0.1",
-        "Address of the HTTP door, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
-    "http-port" Port, "8000", "Port of the HTTP door; 0 for any free one.", Yes;
-    "openai-port" Port, "", "Port of a door for OpenAI's endpoints alone; 0 for any free one.", Yes;
+        "Address of the HTTP front end, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
+    "http-port" Port, "8000", "Port of the HTTP front end; 0 for any free one.", Yes;
+    "openai-port" Port, "", "Port of a front end for OpenAI's endpoints alone; 0 for any free one.", Yes;
     "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
     "http-thread-count" Range(1, 1024), "8",
-        "Threads that serve connections of all doors, at most one for each processor.", Yes;
+        "Threads that serve connections of all front ends, at most one for each processor.", Yes;
     "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
     "http-header-forward-pattern" Text, "", "Headers that become request parameters.", Yes;
     "http-restricted-api" Texts, "", "GROUP,GROUP:HEADER=VALUE: endpoints that need a header.", Yes;
@@ -166,8 +166,8 @@ pub const FLAGS: &[ServerFlag] = flags![
     ["gRPC"]
     "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
     "grpc-address" Text, "127.0.0.1",
-        "Address of the gRPC door, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
-    "grpc-port" Port, "8001", "Port of the gRPC door; 0 for any free one.", Yes;
+        "Address of the gRPC front end, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
+    "grpc-port" Port, "8001", "Port of the gRPC front end; 0 for any free one.", Yes;
     "reuse-grpc-port" Bool, "false", "Let several processes serve the port.", Yes;
     "grpc-infer-thread-count" Range(2, 128), "2",
         "Threads that serve connections, where this is more than --http-thread-count.", Yes;
@@ -196,8 +196,8 @@ pub const FLAGS: &[ServerFlag] = flags![
     "allow-metrics" Bool, "true", "Serve metrics.", Yes;
     "allow-gpu-metrics" Bool, "true", "Metrics of GPUs: how busy they are and what kernels move.", Yes;
     "allow-cpu-metrics" Bool, "true", "Metrics of the processors and memory.", Yes;
-    "metrics-address" Text, "", "Address of the metrics door; that of HTTP when not given.", Yes;
-    "metrics-port" Port, "8002", "Port of the metrics door; 0 for any free one.", Yes;
+    "metrics-address" Text, "", "Address of the metrics front end; that of HTTP when not given.", Yes;
+    "metrics-port" Port, "8002", "Port of the metrics front end; 0 for any free one.", Yes;
     "metrics-use-ssl" Bool, "false", "Serve metrics over TLS with the certificates of HTTP.", Yes;
     "metrics-interval-ms" Number, "2000", "Least milliseconds between two readings of the machine.", Yes;
     "metrics-config" Form("<setting>=<value>", "="), "", "Families to add or to leave out.", Yes;
@@ -245,12 +245,12 @@ pub const FLAGS: &[ServerFlag] = flags![
     "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.", Yes;
     ["Clouds"]
     "allow-sagemaker" Bool, "false", "Serve SageMaker.", Yes;
-    "sagemaker-port" Port, "8080", "Port of the door for SageMaker; 0 for any free one.", Yes;
-    "sagemaker-safe-port-range" Ports, "", "Ports that the other doors must have.", Yes;
+    "sagemaker-port" Port, "8080", "Port of the front end for SageMaker; 0 for any free one.", Yes;
+    "sagemaker-safe-port-range" Ports, "", "Ports that the other front ends must have.", Yes;
     "sagemaker-thread-count" Range(1, 1024), "8", "As --http-thread-count, where this is more.", Yes;
     "allow-vertex-ai" Bool, "false", "Serve Vertex AI; true if AIP_MODE is PREDICTION.", Yes;
     "vertex-ai-port" Port, "8080",
-        "Port of the door for Vertex AI, 0 for any free one; AIP_HTTP_PORT where that is set.", Yes;
+        "Port of the front end for Vertex AI, 0 for any free one; AIP_HTTP_PORT where that is set.", Yes;
     "vertex-ai-thread-count" Range(1, 1024), "8", "As --http-thread-count, where this is more.", Yes;
     "vertex-ai-default-model" Text, "", "Model of predictions.", Yes;
 ];

@@ -54,10 +54,10 @@ const DEPENDS: &[FlagDependency] = depends![
     "vertex-ai-default-model" "allow-vertex-ai" "true";
 ];
 
-/// The flag of a door that is open where it is given.
+/// The flag of a front end that is open where it is given.
 const OPENAI: &str = "openai-port";
 
-/// The doors and their flags.
+/// The front ends and their flags.
 const DOORS: [(&str, &str, &str, &str); 6] = [
     ("HTTP", "allow-http", "http-address", "http-port"),
     ("OpenAI", OPENAI, OPENAI_ADDRESS, OPENAI),
@@ -80,7 +80,7 @@ impl ServerFlags {
         self.check_doors()
     }
 
-    /// The doors that are to be open by title, and where they are.
+    /// The front ends that are to be open by title, and where they are.
     pub(crate) fn open_places(&self) -> Vec<(&'static str, ListenPlace)> {
         DOORS
             .into_iter()
@@ -92,7 +92,7 @@ impl ServerFlags {
             .collect()
     }
 
-    /// Two doors need two addresses.
+    /// Two front ends need two addresses.
     fn check_doors(&self) -> Result<(), String> {
         let open = self.open_places();
         for (index, (a, place)) in open.iter().enumerate() {

@@ -25,12 +25,12 @@ const CHOICES: &[CommandOption] = &[
     CommandOption {
         name: "url",
         value: "HOST:PORT",
-        sentence: "the server's HTTP door, with https:// before it where that has TLS [127.0.0.1:8000]",
+        sentence: "the server's HTTP front end, with https:// before it where that has TLS [127.0.0.1:8000]",
     },
     CommandOption {
         name: "metrics-url",
         value: "HOST:PORT",
-        sentence: "its metrics door, likewise [port 8002 of the same host]",
+        sentence: "its metrics front end, likewise [port 8002 of the same host]",
     },
     CommandOption {
         name: "ca-file",
@@ -164,7 +164,7 @@ fn watch(
     }
 }
 
-/// The doors of a server.
+/// The front ends of a server.
 #[derive(Debug)]
 struct WatchedServer {
     name: String,
@@ -215,7 +215,7 @@ impl WatchedServer {
         }
         let page = MetricsPage::parse(&String::from_utf8_lossy(&answer.body));
         let mut look = ServerLook { page, ..ServerLook::default() };
-        // The door may be shut, or want a header: metrics tell enough.
+        // The front end may be shut, or want a header: metrics tell enough.
         if let Ok(mut client) = HttpClient::connect_within(&self.http, PATIENCE) {
             look.server = client.get("/v2").ok().and_then(|answer| named(&answer.body));
             let index = client.post("/v2/repository/index", None, b"");
@@ -237,7 +237,7 @@ fn header(given: &str) -> Result<(String, String), String> {
     found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
 }
 
-/// The door at a place.
+/// The front end at a place.
 fn door(
     (host, port, secure): &HostPort,
     trust: ClientTrust<'_>,
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// A door with TLS that answers one request with what it was asked.
+    /// A front end with TLS that answers one request with what it was asked.
     fn echo(config: Arc<rustls::ServerConfig>) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

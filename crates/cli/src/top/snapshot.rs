@@ -252,7 +252,7 @@ impl LookPair<'_> {
             let count = format!("{name}_count");
             self.each(&sum, &count, &own).map(|seconds| seconds * 1e3)
         };
-        // The requests of OpenAI's doors go past the counters of inferences.
+        // The requests of OpenAI's front ends go past the counters of inferences.
         let language = self.rate("vllm:e2e_request_latency_seconds_count", &own);
         let mean = self.each("nv_inference_request_duration_us", count, &labels).map(milli);
         let queue = self.each("nv_inference_queue_duration_us", count, &labels).map(milli);

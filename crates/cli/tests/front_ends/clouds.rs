@@ -1,4 +1,4 @@
-//! The doors for SageMaker and Vertex AI.
+//! The front ends for SageMaker and Vertex AI.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::{Fixture, SIMPLE, core, exchange, request};
 
-/// A server whose other doors stay closed.
+/// A server whose other front ends stay closed.
 fn start(door: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Fixture {
     Fixture::on(core(), &flags(door, arguments, variables))
 }

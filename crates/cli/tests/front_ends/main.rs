@@ -1,4 +1,4 @@
-//! The doors from outside: a server on the sample models, sockets and bytes.
+//! The front ends from outside: a server on the sample models, sockets and bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
@@ -322,7 +322,7 @@ fn a_server_that_stops_answers_what_it_has_begun() {
     assert!(fixture.stop());
     let answer = late.join().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(TcpStream::connect(address).is_err(), "the door is still open");
+    assert!(TcpStream::connect(address).is_err(), "the front end is still open");
 }
 
 fn simple_request() -> ModelInferRequest {

@@ -1,4 +1,4 @@
-//! Pages of browsers: which hosts and origins each door takes, and what answers tell the browser.
+//! Pages of browsers: which hosts and origins each front end takes, and what answers tell the browser.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -36,7 +36,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A server with every door for which `GET` of the path beside it is answered with 200.
+/// A server with every front end for which `GET` of the path beside it is answered with 200.
 fn all_doors(arguments: &[&str]) -> (Fixture, Vec<(SocketAddr, &'static str)>) {
     let ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--openai-port=0"];
     let clouds = [
@@ -153,7 +153,7 @@ fn refusals_have_the_form_of_the_door_and_name_the_flag() {
     assert!(fixture.stop());
 }
 
-/// Endpoints that change the server, at the HTTP door.
+/// Endpoints that change the server, at the HTTP front end.
 const CHANGES: [&str; 14] = [
     "/v2/repository/index",
     "/v2/repository/models/simple/load",

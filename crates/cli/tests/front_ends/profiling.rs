@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use super::client::{exchange, get, json_of, parts, post, request};
 use super::{Fixture, SIMPLE, flags, infer};
 
-/// A server whose models and doors share one who makes profiles.
+/// A server whose models and front ends share one who makes profiles.
 fn start(arguments: &[&str]) -> Fixture {
     let engine = Engine::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models");

@@ -70,7 +70,7 @@ fn an_idle_model_makes_room_and_comes_back_when_it_is_asked_for() {
             assert!(page.contains(&line), "{page}");
         }
     }
-    // Triton's door brings a model in as well, and all are told of.
+    // Triton's front end brings a model in as well, and all are told of.
     let body = json!({"text_input": "w", "parameters": {"max_tokens": 3, "temperature": 0}});
     let (status, _, body) = post(address, "/v2/models/b/generate", &body);
     assert_eq!((status, json_of(&body)["text_output"].as_str()), (200, Some("wxyz")), "{body}");

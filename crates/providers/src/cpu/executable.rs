@@ -99,7 +99,7 @@ fn word(class: ThreadClass) -> u8 {
 /// Gives the calling worker the class that a word stands for.
 pub(super) fn take_class(heard: u8) {
     if let Some(class) = ThreadClass::ALL.into_iter().find(|class| word(*class) == heard) {
-        // Where the door is closed the system's own choice stays.
+        // Where the front end is closed the system's own choice stays.
         let _ = qos(class).set();
     }
 }

@@ -1,4 +1,4 @@
-//! Generates messages, service traits and clients of the gRPC doors, without protoc.
+//! Generates messages, service traits and clients of the gRPC front ends, without protoc.
 //!
 //! Run from anywhere: `cargo run --manifest-path crates/server/codegen/Cargo.toml`.
 

@@ -1,4 +1,4 @@
-//! The gRPC door: the KServe v2 service and the standard health check.
+//! The gRPC front end: the KServe v2 service and the standard health check.
 
 mod call;
 pub mod client;

@@ -198,7 +198,7 @@ impl GrpcFrontEnd {
     }
 }
 
-/// The doors as one connection sees them.
+/// The front ends as one connection sees them.
 #[derive(Clone)]
 struct ConnectionFrontEnd {
     doors: Arc<GrpcFrontEnd>,

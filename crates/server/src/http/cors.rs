@@ -90,7 +90,7 @@ impl EndpointPurpose {
     }
 }
 
-/// The form of errors below a path of the HTTP door.
+/// The form of errors below a path of the HTTP front end.
 pub(super) fn errors_at(path: &str) -> ErrorStyle {
     if path.starts_with("/v1/") { ErrorStyle::OpenAi } else { ErrorStyle::Triton }
 }

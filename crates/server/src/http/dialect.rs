@@ -53,7 +53,7 @@ impl InferDialect {
         }
     }
 
-    /// Says in an answer where its JSON ends, as the clients of this door expect it.
+    /// Says in an answer where its JSON ends, as the clients of this front end expect it.
     pub(super) fn apply_headers(self, mut response: HttpResponse) -> HttpResponse {
         if self == Self::SageMaker && response.content_type == ContentType::Binary {
             let json_bytes = response.body.first().map_or(0, bytes::Bytes::len);

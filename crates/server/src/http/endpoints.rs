@@ -77,7 +77,7 @@ impl CallContext<'_> {
         &self,
         parameters: &mut Vec<(String, ParameterValue)>,
     ) -> Result<(), ServingError> {
-        // The flag is that of the HTTP door alone.
+        // The flag is that of the HTTP front end alone.
         if self.dialect != InferDialect::Kserve {
             return Ok(());
         }
@@ -179,7 +179,7 @@ pub const ROWS: &[Endpoint] = rows![
     "/v2/cudasharedmemory/region/{model}/unregister" SharedMemory Post Json shm::cuda_unregister;
 ];
 
-/// OpenAI's endpoints, and vLLM's beside them. The HTTP door has them behind its own; they may have a door alone.
+/// OpenAI's endpoints, and vLLM's beside them. The HTTP front end has them behind its own; they may have a front end alone.
 pub const OPENAI: &[Endpoint] = rows![
     "/v1/chat/completions" Inference Post Json openai::chat;
     "/v1/completions" Inference Post Json openai::completions;
@@ -199,7 +199,7 @@ pub const OPENAI: &[Endpoint] = rows![
     "/health/ready" Health Get Text handlers::ready;
 ];
 
-/// Every endpoint of the door for SageMaker.
+/// Every endpoint of the front end for SageMaker.
 pub const SAGEMAKER: &[Endpoint] = rows![
     "/ping" Health Get Text sagemaker::ping;
     "/invocations" Inference Post Text sagemaker::invocations;
@@ -228,7 +228,7 @@ pub fn find(path: &str) -> Option<FoundEndpoint<'_>> {
     find_in(ROWS, path).or_else(|| find_in(OPENAI, path))
 }
 
-/// Finds the row of a path in the table of a door.
+/// Finds the row of a path in the table of a front end.
 #[must_use]
 pub fn find_in<'a>(rows: &'static [Endpoint], path: &'a str) -> Option<FoundEndpoint<'a>> {
     rows.iter().find_map(|row| matches(row, path))

@@ -1,7 +1,7 @@
-//! The HTTP door: KServe v2 with Triton's extensions.
+//! The HTTP front end: KServe v2 with Triton's extensions.
 //!
 //! A request goes through [`wire`] (bytes to head and body), [`rows`] (which endpoint), the endpoint's handler
-//! (decode, one call on the core, encode) and back through the wire. The doors for [`sagemaker`] and [`vertex_ai`] have
+//! (decode, one call on the core, encode) and back through the wire. The front ends for [`sagemaker`] and [`vertex_ai`] have
 //! other paths to the same handlers.
 
 mod compression;

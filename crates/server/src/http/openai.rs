@@ -39,7 +39,7 @@ pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
     let route =
         |app: &Arc<ServerState>, head: &HttpHead, body: Bytes, arrival: Option<RequestArrival>| {
             let Some(found) = find_in(OPENAI, head.path()) else {
-                let text = format!("{} is no endpoint of this door", head.path());
+                let text = format!("{} is no endpoint of this front end", head.path());
                 return EndpointReply::Ready(refusal(&ApiError::not_found(text)));
             };
             match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {

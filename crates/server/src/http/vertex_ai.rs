@@ -1,4 +1,4 @@
-//! The door for Vertex AI: a health route and a prediction route, through which other endpoints can be reached.
+//! The front end for Vertex AI: a health route and a prediction route, through which other endpoints can be reached.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Connections with a client that writes frames by hand, or with hyper's client, and a door that echoes.
+//! Connections with a client that writes frames by hand, or with hyper's client, and a front end that echoes.
 
 use std::time::Duration;
 

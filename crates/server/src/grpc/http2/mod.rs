@@ -1,4 +1,4 @@
-//! HTTP/2 for the gRPC door (RFC 9113): one task reads a connection, begins its calls and writes their answers.
+//! HTTP/2 for the gRPC front end (RFC 9113): one task reads a connection, begins its calls and writes their answers.
 //!
 //! General HTTP/2 servers pass each request and each answer from task to task in pieces as small as a frame. Here a
 //! unary call's message is put together from the socket's bytes at once, an answer leaves in one write with its head
@@ -31,7 +31,7 @@ pub(super) use body::InboundBody;
 pub(super) use closer::ConnectionCloser;
 pub(super) use connection::Http2Connection;
 
-/// A future of a door.
+/// A future of a front end.
 pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// An answer that is there as a whole.

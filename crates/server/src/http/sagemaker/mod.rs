@@ -1,4 +1,4 @@
-//! The door for SageMaker: a ping, invocations of one model, and models that come and go.
+//! The front end for SageMaker: a ping, invocations of one model, and models that come and go.
 
 mod archive;
 mod models;

@@ -37,7 +37,7 @@ const NO_MEMORY: [&str; 9] = [
     "No space left on device",
 ];
 
-/// The models that came through the door, by the name that SageMaker gives.
+/// The models that came through the front end, by the name that SageMaker gives.
 #[derive(Debug, Default)]
 pub(super) struct HostedModels {
     models: Mutex<BTreeMap<String, HostedModel>>,

@@ -42,7 +42,7 @@ impl EntrySpans<'_> {
 /// Stages inside the `compute` span.
 const COMPUTE: [&str; 4] = [COMPUTE_START, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_END];
 
-/// Stages of the door, and the response to the client, which recorded Triton shows there too.
+/// Stages of the front end, and the response to the client, which recorded Triton shows there too.
 fn is_outer(stage: &str) -> bool {
     stage.starts_with("HTTP_") || stage.starts_with("GRPC_") || stage == INFER_RESPONSE_COMPLETE
 }
@@ -112,7 +112,7 @@ fn enclose(spans: &mut [Span]) {
     }
 }
 
-/// The span of the whole request at its door.
+/// The span of the whole request at its front end.
 fn root(part: &EntrySpans<'_>, parent: Option<TraceParent>) -> Span {
     let start = part.stamps.iter().map(|&(_, ns)| ns).min().unwrap_or(0);
     Span {
