@@ -243,7 +243,7 @@ enum ChatEvent {
 
 /// Tells an answer piece by piece.
 fn tell(mut stream: AnswerStream, to: &Sender<ChatEvent>) {
-    while let Some(piece) = stream.next() {
+    for piece in stream.by_ref() {
         let event = match piece {
             Ok(piece) => ChatEvent::Piece(piece),
             Err(error) => ChatEvent::Failed(error.to_string()),

@@ -33,7 +33,7 @@ struct EngineState {
 impl Default for Engine {
     fn default() -> Self {
         let devices = Arc::new(ComputeDevices::new());
-        let gpus = Arc::new(GpuPool::default());
+        let gpus: Arc<GpuPool> = Arc::default();
         let power = Arc::new(PowerControl::new(Arc::clone(&devices)));
         let sources = ProfileSources { gpus: Arc::clone(&gpus), power: Arc::clone(&power) };
         let profiler = Arc::new(Profiler::new(sources));

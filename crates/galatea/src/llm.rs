@@ -387,7 +387,7 @@ impl AnswerStream {
     /// # Ok::<(), galatea::Error>(())
     /// ```
     pub fn message(mut self) -> Result<AnswerMessage, Error> {
-        while let Some(piece) = self.next() {
+        for piece in self.by_ref() {
             piece?;
         }
         let content = std::mem::take(&mut self.text);
@@ -404,7 +404,7 @@ impl AnswerStream {
     ///
     /// let llm = Engine::new().llm("../../examples/models/chat")?;
     /// let mut stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]).with_max_tokens(1))?;
-    /// while let Some(piece) = stream.next() {
+    /// for piece in stream.by_ref() {
     ///     piece?;
     /// }
     /// assert!(stream.finish_reason().is_some());
@@ -422,7 +422,7 @@ impl AnswerStream {
     ///
     /// let llm = Engine::new().llm("../../examples/models/chat")?;
     /// let mut stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]).with_max_tokens(1))?;
-    /// while let Some(piece) = stream.next() {
+    /// for piece in stream.by_ref() {
     ///     piece?;
     /// }
     /// assert_eq!(stream.usage().map(|usage| usage.completion_tokens), Some(1));

@@ -15,7 +15,7 @@ fn main() -> ExampleResult<()> {
         .with_sampling(llm.defaults().clone())
         .with_max_tokens(64);
     let mut stream = llm.stream_chat(input)?;
-    while let Some(piece) = stream.next() {
+    for piece in stream.by_ref() {
         if let AnswerPiece::Content(text) = piece? {
             print!("{text}");
             std::io::stdout().flush()?;

@@ -254,7 +254,7 @@ mod tests {
             ("opentelemetry,url=https://h/x", "expects http://HOST:PORT/PATH"),
             ("opentelemetry,resource=x", "expects key=value, got 'x'"),
         ] {
-            let error = read(&[&format!("{value}")]).unwrap_err();
+            let error = read(&[value]).unwrap_err();
             assert!(error.contains(text), "{value}: {error}");
         }
     }
