@@ -21,7 +21,10 @@ fuzz_target!(|data: &[u8]| {
         let Some(layer) = name.strip_suffix(".weight") else { continue };
         let Ok(Some(matrix)) = quantization.matrix(&all, layer) else { continue };
         let format = quantization.layer(layer).expect("a layer with codes has a format");
-        assert_eq!((matrix.format().bits(), matrix.format().block()), (format.bits, format.group_size));
+        assert_eq!(
+            (matrix.format().bits(), matrix.format().block()),
+            (format.bits, format.group_size)
+        );
         let (rows, columns, blocks) = (matrix.rows(), matrix.columns(), matrix.blocks());
         assert_eq!(columns, blocks * format.group_size);
         if rows.saturating_mul(columns) > MOST {
@@ -30,7 +33,8 @@ fuzz_target!(|data: &[u8]| {
         let whole = matrix.dequantize().expect("codes that were accepted have numbers");
         let whole = whole.as_slice::<f32>().expect("numbers are FP32");
         let mut row = vec![0.0; columns];
-        let (mut codes, mut scales, mut offsets) = (vec![0; columns], vec![0.0; blocks], vec![0.0; blocks]);
+        let (mut codes, mut scales, mut offsets) =
+            (vec![0; columns], vec![0.0; blocks], vec![0.0; blocks]);
         for (at, expected) in whole.chunks(columns.max(1)).enumerate() {
             matrix.dequantize_row(at, &mut row).expect("the row is there");
             matrix.unpack_row(at, &mut codes, &mut scales, &mut offsets).expect("the row is there");

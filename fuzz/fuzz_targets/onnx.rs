@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use galatea_formats::onnx::{parse, read_tensor, read_value};
 use galatea_graph::rewrite::{RewriteLevel, optimise};
-use galatea_graph::{Fact, ValueKind, infer, onnx_data_type};
+use galatea_graph::{Fact, FactKind, infer, onnx_data_type};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = optimise(&mut graph, RewriteLevel::default());
     }
     let _ = read_tensor(data.to_vec());
-    for (number, kind) in [(1, ValueKind::Sequence), (7, ValueKind::OptionalSequence)] {
+    for (number, kind) in [(1, FactKind::Sequence), (7, FactKind::OptionalSequence)] {
         if let Ok(dtype) = onnx_data_type(number) {
             let _ = read_value(data.to_vec(), &Fact::unranked(dtype).within(kind));
         }

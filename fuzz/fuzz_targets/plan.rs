@@ -5,14 +5,15 @@
 use std::sync::{Arc, LazyLock};
 
 use galatea_fuzz::{cross, memory, mutate};
-use galatea_graph::limits::{self, Limits};
+use galatea_graph::limits::{self, GraphLimits};
 use galatea_runtime::ExecutionProvider;
 use galatea_testkit::exercise;
-use galatea_testkit::noise::Noise;
+use galatea_testkit::noise::NoiseGenerator;
 use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target};
 
 static PROVIDERS: LazyLock<Vec<Arc<dyn ExecutionProvider>>> = LazyLock::new(|| {
-    limits::set(Limits { value_bytes: 1 << 20, iterations: 16 }).expect("nothing set limits yet");
+    limits::set(GraphLimits { value_bytes: 1 << 20, iterations: 16 })
+        .expect("nothing set limits yet");
     galatea_providers::all()
 });
 
@@ -21,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     memory::within((1 << 30) + 1024 * data.len(), || {
         let Some(graph) = exercise::import(data) else { return };
         let seed = data.iter().fold(0_u64, |seed, &byte| seed.wrapping_mul(31) + u64::from(byte));
-        let mut noise = Noise::new(seed);
+        let mut noise = NoiseGenerator::new(seed);
         exercise::run(&graph, providers, &mut noise);
     });
 });

@@ -4,7 +4,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use galatea_formats::mlx::Quantization;
+use galatea_formats::mlx::MlxQuantization;
 use galatea_formats::safetensors::{parse, parse_index, write};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +22,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let config = r#"{"quantization": {"group_size": 32, "bits": 3}}"#;
     let config = serde_json::from_str(config).expect("the text above");
-    let quantization = Quantization::from_config(&config).expect("known bits").expect("an entry");
+    let quantization =
+        MlxQuantization::from_config(&config).expect("known bits").expect("an entry");
     for (name, _) in tensors() {
         let Some(layer) = name.strip_suffix(".weight") else { continue };
         let Ok(Some(matrix)) = quantization.matrix(&all, layer) else { continue };

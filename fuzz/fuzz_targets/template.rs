@@ -2,13 +2,13 @@
 
 #![no_main]
 
-use galatea_llm::template::{ChatTemplate, Conversation, Ending};
+use galatea_llm::template::{ChatTemplate, Conversation, GenerationPrompt};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 
 fuzz_target!(|source: &str| {
     let Ok(template) = ChatTemplate::new(source) else { return };
-    for ending in [Ending::GenerationPrompt, Ending::ContinueFinalMessage] {
+    for ending in [GenerationPrompt::GenerationPrompt, GenerationPrompt::ContinueFinalMessage] {
         let conversation = Conversation {
             messages: vec![
                 json!({"role": "system", "content": "s"}),
