@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use galatea_llm::chat::{
     AnswerMessage, AnswerPiece, AnswerReader, AnswerReading, ChatOptions, ChatPrompt,
@@ -319,11 +320,14 @@ impl Llm {
         request: GenerationRequest,
         reading: Option<AnswerReading>,
     ) -> Result<AnswerStream, Error> {
-        let (sender, events) = sync_channel(MAX_WAITING_EVENTS);
-        let mut sender: Option<SyncSender<GenerationEvent>> = Some(sender);
+        let (sender, events) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waiting);
+        let mut sender: Option<Sender<GenerationEvent>> = Some(sender);
         let sink = move |event| {
             // An answer that nobody reads must not fill the memory.
-            if sender.as_ref().is_some_and(|sender| sender.try_send(event).is_err()) {
+            let fits = counted.fetch_add(1, Ordering::Relaxed) < MAX_WAITING_EVENTS;
+            if !fits || sender.as_ref().is_some_and(|sender| sender.send(event).is_err()) {
                 sender = None;
             }
         };
@@ -331,6 +335,7 @@ impl Llm {
         let ticket = ticket.map_err(Error::of(ErrorKind::Run))?;
         Ok(AnswerStream {
             events,
+            waiting,
             reader: reading.clone().map(AnswerReader::new),
             reading,
             pieces: VecDeque::new(),
@@ -358,6 +363,8 @@ impl Llm {
 #[derive(Debug)]
 pub struct AnswerStream {
     events: Receiver<GenerationEvent>,
+    /// Events that the engine has told and nobody has read.
+    waiting: Arc<AtomicUsize>,
     /// Reads reasoning and calls; a continued text is all content.
     reader: Option<AnswerReader>,
     reading: Option<AnswerReading>,
@@ -439,6 +446,7 @@ impl AnswerStream {
             self.ended = true;
             Error::new(ErrorKind::Run, "the answer was not read for too long, or the engine ended")
         })?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         match event {
             GenerationEvent::Started { .. } => {}
             GenerationEvent::Delta(delta) => {
@@ -483,5 +491,55 @@ impl Iterator for AnswerStream {
                 return Some(Err(error));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Llm {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/models/chat");
+        Engine::new().llm(path).unwrap()
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_message() {
+        let llm = sample();
+        let greedy = SamplingParameters { temperature: 0.0, ..llm.defaults().clone() };
+        let input = ChatInput::new(&[ChatMessage::user("What is Galatea?")]).with_sampling(greedy);
+        let whole = llm.stream_chat(input.clone()).unwrap().message().unwrap();
+        let mut stream = llm.stream_chat(input).unwrap();
+        let mut content = String::new();
+        for piece in stream.by_ref() {
+            if let AnswerPiece::Content(text) = piece.unwrap() {
+                content.push_str(&text);
+            }
+        }
+        assert_eq!(content, whole.content);
+        assert!(!content.is_empty() && stream.usage().is_some());
+        assert_eq!(stream.finish_reason(), Some(&FinishReason::EndOfText));
+    }
+
+    #[test]
+    fn a_stream_that_is_dropped_cancels_its_request() {
+        let llm = sample();
+        let input = ChatInput::new(&[ChatMessage::user("What is Galatea?")]);
+        drop(llm.stream_chat(input).unwrap());
+        let begin = std::time::Instant::now();
+        while llm.language_model().engine().statistics().running > 0 {
+            assert!(begin.elapsed().as_secs() < 60, "the request goes on");
+            std::thread::yield_now();
+        }
+        assert!(llm.chat(&[ChatMessage::user("Hello!")]).is_ok());
+    }
+
+    #[test]
+    fn conversations_that_are_too_long_are_refused_with_all_numbers() {
+        let llm = sample();
+        let long = "What is Galatea? ".repeat(2000);
+        let error = llm.chat(&[ChatMessage::user(long)]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.to_string().contains("context"), "{error}");
     }
 }
