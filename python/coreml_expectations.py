@@ -1,6 +1,6 @@
 """Write which ONNX node cases have no form as a Core ML package, with the reasons.
 
-usage: GALATEA_BARE=1 cargo test -p galatea-providers --test coreml_nodes > LOG
+usage: GALATEA_BARE=1 cargo test -p galatea-coreml --test coreml_nodes > LOG
        coreml_expectations.py LOG NODE_DATA crates/testkit/expectations/coreml.txt
 
 LOG is what the suite prints while it expects no refusal; NODE_DATA is the folder of its cases. Lines of the

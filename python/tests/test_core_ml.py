@@ -12,7 +12,7 @@ import pytest
 from conftest import SAMPLES
 
 
-EXPORTS = pathlib.Path(__file__).parents[2] / "crates" / "providers" / "tests" / "exports"
+EXPORTS = pathlib.Path(__file__).parents[2] / "crates" / "testkit" / "exports"
 
 
 def convert_file(program, source, package, *options):
