@@ -20,7 +20,7 @@ const SEVEN: [u8; 64] = [
 fn main() -> ExampleResult<()> {
     let arguments = arguments_or(&["examples/models/digits"]);
     let model = Engine::new().model(&arguments[0])?;
-    let pixels = SEVEN.map(|shade| f32::from(shade) / 16.0).to_vec();
+    let pixels = SEVEN.map(f32::from).to_vec();
     let input = &model.inputs()[0].name;
     let outputs = model.run(&[(input, Tensor::from_vec(&[1, 1, 8, 8], pixels)?)])?;
     let scores = outputs[0].1.to_vec::<f32>()?;
