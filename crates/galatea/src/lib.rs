@@ -20,6 +20,7 @@
 #![allow(clippy::cast_precision_loss, reason = "numbers for people and for metrics are doubles")]
 
 pub mod background_tuning;
+mod chat_input;
 pub mod chunks;
 pub mod devices;
 pub mod disabled;
@@ -40,10 +41,11 @@ mod server;
 pub mod tuning;
 mod wattmeter;
 
+pub use chat_input::{ChatInput, ChatMessage};
 pub use encoder::Encoder;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};
-pub use llm::{AnswerStream, ChatInput, ChatMessage, Llm};
+pub use llm::{AnswerStream, Llm};
 pub use model::{Model, ModelOptions, ModelRuns, usual_cache, usual_level};
 pub use server::{RepositoryOptions, Server};
 

@@ -1,6 +1,6 @@
 //! Models that are graphs: ONNX files and Core ML packages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use galatea_runtime::{IoInfo, OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat};
@@ -333,6 +333,5 @@ impl ModelRuns<'_> {
 /// ```
 #[must_use]
 pub fn usual_cache() -> Option<ModelCache> {
-    let folder: PathBuf = ModelCache::default_folder()?;
-    Some(ModelCache::new(folder, model_cache::DEFAULT_LIMIT_BYTES))
+    crate::models::model_cache("", model_cache::DEFAULT_LIMIT_BYTES)
 }

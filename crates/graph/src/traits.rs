@@ -41,11 +41,11 @@ pub enum DataMovement {
 /// Rounding that a result may differ by between two right implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumericClass {
-    /// None.
+    /// No rounding.
     Exact,
-    /// That of one transcendental function or division.
+    /// Rounding of one transcendental function or division.
     Transcendental,
-    /// That of sums of products, or of several roundings in a row.
+    /// Rounding of sums of products, or several roundings in a row.
     Accumulating,
 }
 
