@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galatea_runtime::{PlacementReport, ProfileRow, Session};
+use galatea_runtime::{PlacementReport, ProfileRow, Run, Session};
 use galatea_serving::model_cache::SessionOrigin;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -222,15 +222,15 @@ fn measure(
         bar.set_style(style);
     }
     // Where runs are divided, each unit shows first what it can.
-    session.settle(&inputs, SETTLING).map_err(|error| error.to_string())?;
+    session.try_placements(&inputs, SETTLING).map_err(|error| error.to_string())?;
     for _ in 0..WARM_UP_RUNS {
-        session.run(&inputs).map_err(|error| error.to_string())?;
+        session.run(Run::named(&inputs)).map_err(|error| error.to_string())?;
     }
     let mut times = Vec::new();
     let started = Instant::now();
     while times.len() < MIN_RUNS || started.elapsed() < time {
         let run = Instant::now();
-        session.run(&inputs).map_err(|error| error.to_string())?;
+        session.run(Run::named(&inputs)).map_err(|error| error.to_string())?;
         times.push(run.elapsed());
         let share = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9);
         #[allow(
@@ -299,8 +299,8 @@ impl BenchJob<'_> {
     pub(super) fn json(&self, loaded: &BenchModel, figures: BenchFigures) -> serde_json::Value {
         let session = &loaded.session;
         let used = model::used_providers(session);
-        let memory = session.memory();
-        let plans = session.plans();
+        let memory = session.report().memory;
+        let plans = session.report().plans;
         let mut line = serde_json::json!({
             "model": self.path.display().to_string(),
             "provider": self.arguments.last("provider").unwrap_or(&used),
@@ -342,7 +342,7 @@ impl BenchJob<'_> {
         ];
         let head =
             ["Provider", "Batch", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms", "Per second"];
-        let plans = session.plans();
+        let plans = session.report().plans;
         let kilobytes = |bytes: usize| bytes.div_ceil(1024);
         format!(
             "{}: loaded in {:.0} ms ({}); intermediate values in {} KiB, of which {} KiB live at once\n{}",
@@ -361,7 +361,7 @@ pub(super) fn ways(
     session: &Session,
     inputs: &[(String, Tensor)],
 ) -> Result<Vec<PlacementReport>, String> {
-    session.ways(&named(inputs)).map_err(|error| error.to_string())
+    session.placements(&named(inputs)).map_err(|error| error.to_string())
 }
 
 pub(super) fn way_json(way: &PlacementReport) -> serde_json::Value {
@@ -396,7 +396,8 @@ pub(super) fn shortened(providers: &[&str]) -> String {
 }
 
 fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<Vec<ProfileRow>, String> {
-    let (_, rows) = session.profile(&named(inputs)).map_err(|error| error.to_string())?;
+    let rows =
+        session.run(Run::named(&named(inputs)).profiled()).map_err(|error| error.to_string())?.rows;
     Ok(rows)
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use galatea_llm::chunked::ChunkManifest;
-use galatea_runtime::{PlacementReport, RuntimeError, Session, SessionExplanation};
+use galatea_runtime::{PlacementReport, Run, RuntimeError, Session, SessionExplanation};
 
 use super::arguments::{CommandArguments, CommandOption};
 use super::{bench, chunk_facts, explain_settings, generate, model, say};
@@ -124,13 +124,13 @@ fn measure(session: &Session, arguments: &CommandArguments) -> Result<MeasuredRu
     let inputs = generate::inputs(session, lengths, &shapes)?.inputs;
     let named = bench::named(&inputs);
     let failed = |error: RuntimeError| error.to_string();
-    session.settle(&named, bench::SETTLING).map_err(failed)?;
+    session.try_placements(&named, bench::SETTLING).map_err(failed)?;
     // The first run prepares what later ones find.
-    session.run(&named).map_err(failed)?;
+    session.run(Run::named(&named)).map_err(failed)?;
     let begin = Instant::now();
-    session.run(&named).map_err(failed)?;
+    session.run(Run::named(&named)).map_err(failed)?;
     let whole = begin.elapsed();
-    let (_, rows) = session.profile(&named).map_err(failed)?;
+    let rows = session.run(Run::named(&named).profiled()).map_err(failed)?.rows;
     let mut providers: Vec<(&'static str, Duration)> = Vec::new();
     for row in rows {
         match providers.iter_mut().find(|(name, _)| *name == row.provider) {

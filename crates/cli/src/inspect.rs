@@ -125,7 +125,7 @@ fn report(path: &Path, model: onnx::OnnxModel, session: Result<Session, String>)
         parameters: initializers().map(|tensor| tensor.elements()).sum(),
         parameter_bytes: initializers().map(|tensor| tensor.size_bytes()).sum(),
         session: session.map(|session| {
-            let memory = session.memory();
+            let memory = session.report().memory;
             InspectedSession {
                 providers: model::used_providers(&session),
                 level: session.optimise_level(),

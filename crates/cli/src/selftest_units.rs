@@ -9,7 +9,7 @@ use galatea_apple::coreml::{
 };
 use galatea_formats::coreml;
 use galatea_graph::converted;
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
 use super::engine;
@@ -172,7 +172,7 @@ fn interpreted(
     let inputs: Vec<(&str, Tensor)> =
         subject.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let found = timed(outcome, || {
-        let found = session.run(&inputs).map_err(|error| error.to_string())?;
+        let found = session.run_tensors(Run::named(&inputs)).map_err(|error| error.to_string())?;
         let names = session.outputs().iter().map(|output| output.name.clone());
         Ok(names.zip(found).collect())
     })?;

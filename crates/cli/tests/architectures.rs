@@ -13,7 +13,7 @@ use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket};
 use galatea_llm::model::{CheckpointOptions, LanguageModel};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::SpecialText;
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn logits(name: &str, weights: &dyn CheckpointWeights, tokens: &[u32]) -> Vec<f3
     ];
     let layer = shape.caches(3, 16).map(|dims| Tensor::zeros(DataType::Fp32, &dims).unwrap());
     inputs.extend(layer.iter().cycle().take(2 * shape.layers).cloned());
-    let outputs = session.run_owned(inputs).unwrap();
+    let outputs = session.run_tensors(Run::owned(inputs)).unwrap();
     outputs.first().unwrap().to_vec::<f32>().unwrap()
 }
 

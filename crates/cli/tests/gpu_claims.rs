@@ -9,7 +9,7 @@ use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use galatea_graph::{Graph, infer};
 use galatea_llm::arch::{self, T5Architecture};
 use galatea_llm::config::JsonConfig;
-use galatea_runtime::{ExecutionProvider, PreparedGraph, SessionOptions};
+use galatea_runtime::{ClaimRequest, ExecutionProvider, PreparedGraph, SessionOptions};
 
 /// With this variable set to a folder, ONNX files in it are looked at too.
 const FOLDER: &str = "GALATEA_GPU_MODELS";
@@ -36,7 +36,8 @@ fn root() -> PathBuf {
 fn unclaimed(device: &Arc<GpuDevice>, graph: Graph) -> BTreeSet<(String, String)> {
     let prepared = PreparedGraph::new(graph, SessionOptions::default().optimise).unwrap();
     let facts = infer::facts(&prepared.graph, &HashMap::new()).unwrap();
-    let claims = GpuProvider::on(Arc::clone(device)).claim(&prepared.graph, &facts);
+    let claims =
+        GpuProvider::on(Arc::clone(device)).claim(&ClaimRequest::new(&prepared.graph, &facts));
     let taken: HashSet<usize> = claims.claims.iter().flat_map(|c| c.nodes.clone()).collect();
     let reasons: HashMap<usize, String> =
         claims.refusals.into_iter().map(|refusal| (refusal.node, refusal.reason)).collect();

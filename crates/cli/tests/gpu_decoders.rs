@@ -16,7 +16,9 @@ use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
 use galatea_llm::sampling::LogitNeed;
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::{ExecutionProvider, Precision, PreparedGraph, Session, SessionOptions};
+use galatea_runtime::{
+    ClaimRequest, ExecutionProvider, Precision, PreparedGraph, Session, SessionOptions,
+};
 use galatea_tensor::{DataType, Tensor};
 use serde_json::Value;
 
@@ -101,7 +103,8 @@ fn unclaimed(device: &Arc<GpuDevice>, folder: &Path, cache: DataType) -> BTreeMa
     let options = SessionOptions::default();
     let prepared = PreparedGraph::new(graph, options.optimise).unwrap();
     let facts = infer::facts(&prepared.graph, &HashMap::new()).unwrap();
-    let claims = GpuProvider::on(Arc::clone(device)).claim(&prepared.graph, &facts);
+    let claims =
+        GpuProvider::on(Arc::clone(device)).claim(&ClaimRequest::new(&prepared.graph, &facts));
     let taken: HashSet<usize> = claims.claims.iter().flat_map(|c| c.nodes.clone()).collect();
     let reasons: HashMap<usize, String> =
         claims.refusals.into_iter().map(|refusal| (refusal.node, refusal.reason)).collect();

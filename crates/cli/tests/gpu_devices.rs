@@ -13,7 +13,7 @@ use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::chips;
 use galatea_runtime::cost::{ComputeUnit, CostModel};
 use galatea_runtime::partition::{live_bytes, partition};
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, typical_shapes};
+use galatea_runtime::{ClaimRequest, ExecutionProvider, OptimiseLevel, typical_shapes};
 use galatea_tensor::{DataType, Tensor};
 
 /// A graph in the making.
@@ -178,7 +178,9 @@ fn winner(graph: &Graph, chip: &str) -> (&'static str, String) {
     let units: [Arc<dyn ExecutionProvider>; 3] = [Arc::new(engine), gpu(chip), processor(chip)];
     let facts = infer::facts(graph, &HashMap::new()).unwrap();
     let usual = typical_shapes(graph, &facts, &[]).unwrap();
-    let offers = units.clone().map(|unit| unit.claim_usual(graph, &facts, &usual));
+    let offers = units.clone().map(|unit| {
+        unit.claim(&ClaimRequest { typical: &usual, ..ClaimRequest::new(graph, &facts) })
+    });
     let nodes = graph.nodes.len();
     let parts = partition(nodes, &offers, &live_bytes(graph, &usual), 16).unwrap();
     let most = parts.iter().max_by_key(|part| part.nodes.len()).unwrap();

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use galatea::devices;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_runtime::{
-    Executable, ExecutionProvider, IoInfo, ProviderClaims, RuntimeError, Session, SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, IoInfo, ProviderClaims,
+    ProviderTraits, Run, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
@@ -67,7 +68,10 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
             let names = processor.inputs().iter().map(|info| info.name.as_str());
             let inputs: Vec<(&str, Tensor)> = names.zip(inputs).collect();
             let tolerance = Tolerance::Accumulated { terms: 1024, accumulator: DataType::Fp32 };
-            let (found, expected) = (on_gpu.run(&inputs).unwrap(), processor.run(&inputs).unwrap());
+            let (found, expected) = (
+                on_gpu.run_tensors(Run::named(&inputs)).unwrap(),
+                processor.run_tensors(Run::named(&inputs)).unwrap(),
+            );
             for (found, expected) in found.iter().zip(&expected) {
                 compare(found, expected, tolerance).unwrap();
             }
@@ -82,24 +86,20 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
 struct Within(Arc<dyn ExecutionProvider>, Range<usize>);
 
 impl ExecutionProvider for Within {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named(self.0.name())
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        let mut claims = self.0.claim(graph, facts);
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let mut claims = self.0.claim(request);
         claims.withdraw(&(0..self.1.start));
-        claims.withdraw(&(self.1.end..graph.nodes.len()));
+        claims.withdraw(&(self.1.end..request.graph.nodes.len()));
         claims.claims.iter_mut().for_each(|claim| claim.cost_ns = 0.0);
-        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
+        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, order: None, ..claims }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        self.0.compile(graph, options)
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.0.compile(request)
     }
 }
 
@@ -126,7 +126,10 @@ fn a_model_on_three_units_gives_what_it_gives_on_one() {
         .iter()
         .map(|info| (info.name.as_str(), made_up(info, 3).unwrap()))
         .collect();
-    let (found, expected) = (sharded.run(&inputs).unwrap(), processor.run(&inputs).unwrap());
+    let (found, expected) = (
+        sharded.run_tensors(Run::named(&inputs)).unwrap(),
+        processor.run_tensors(Run::named(&inputs)).unwrap(),
+    );
     for (found, expected) in found.iter().zip(&expected) {
         let [found, expected] = [found, expected].map(|one| one.to_vec::<f32>().unwrap());
         let largest = expected.iter().fold(0.0_f32, |most, one| most.max(one.abs()));

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea::profile::{ProfileRequest, Profiler, RunningProfile};
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 use serde_json::{Value, json};
 
@@ -150,7 +150,7 @@ fn a_profile_is_started_on_a_gpu_that_is_open_and_taken_off_it_again() {
     let model = galatea_formats::onnx::load_model(&sample("digits").join("1/model.onnx")).unwrap();
     let session = Session::new(model.graph, &providers, &options).unwrap();
     let input = Tensor::from_vec(&[1, 1, 8, 8], vec![1.0_f32; 64]).unwrap();
-    let run = || session.run(&[("IMAGE", input.clone())]).unwrap();
+    let run = || session.run_tensors(Run::named(&[("IMAGE", input.clone())])).unwrap();
     run();
     for _ in 0..2 {
         profiler.start(&ProfileRequest { peaks: true, ..ProfileRequest::default() }).unwrap();

@@ -15,7 +15,7 @@ use galatea_formats::onnx::proto::{
     StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, dimension,
 };
 use galatea_providers::by_name;
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_serving::model_cache::{ModelCache, SessionOrigin, session};
 use galatea_tensor::Tensor;
 use prost::Message;
@@ -145,7 +145,7 @@ fn run(session: &Session) -> Vec<Vec<u8>> {
     let x: Vec<f32> = (0..3 * ROWS).map(|at| (at % 17) as f32 / 17.0).collect();
     let x = Tensor::from_vec(&[3, ROWS], x).unwrap();
     let id = Tensor::vector(vec![5_i64, 699, 0]);
-    let outputs = session.run(&[("x", x), ("id", id)]).unwrap();
+    let outputs = session.run_tensors(Run::named(&[("x", x), ("id", id)])).unwrap();
     outputs.iter().map(|output| output.as_bytes().unwrap().to_vec()).collect()
 }
 
@@ -163,7 +163,7 @@ fn the_second_load_gives_the_same_bits_and_shares_the_weights() {
         let (session, found) = load(Some(&cache), &fixture.model);
         assert_eq!(found, source);
         assert_eq!(run(&session), expected);
-        let memory = session.memory();
+        let memory = session.report().memory;
         assert!(memory.initializer_bytes < 10_000, "{memory:?}");
         assert!(memory.mapped_bytes > 2 * ROWS * COLUMNS * 4, "{memory:?}");
     }

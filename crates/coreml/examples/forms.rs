@@ -18,7 +18,7 @@ use galatea_formats::coreml::{interpret, write_package};
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -52,9 +52,9 @@ fn run(
     let session = Session::new(graph, providers, &options)?;
     let fed: Vec<(&str, Tensor)> =
         names.iter().map(String::as_str).zip(inputs.iter().cloned()).collect();
-    session.run(&fed)?;
+    session.run_tensors(Run::named(&fed))?;
     let started = Instant::now();
-    let found = session.run(&fed)?;
+    let found = session.run_tensors(Run::named(&fed))?;
     let seconds = started.elapsed().as_secs_f64();
     let wide = |tensor: &Tensor| -> Result<Vec<f32>> {
         Ok(galatea_graph::converted(&tensor.contiguous()?, DataType::Fp32)?.to_vec()?)
@@ -136,7 +136,7 @@ fn main() -> Result<()> {
         let (found, seconds) = run(program, (&[Arc::clone(&cpu)], OptimiseLevel::O1), &fed)?;
         println!("  {:.1e} apart, {:.0} ms", apart(&found, &expected), seconds * 1e3);
     }
-    let first = CoreMlProvider::new().forced().ok_or("a provider that does not insist")?;
+    let first = CoreMlProvider::new().forced();
     let (found, seconds) = run(graph, (&[first, cpu], OptimiseLevel::O2), &inputs)?;
     println!("provider, FP16: {:.1e} apart, {:.0} ms", apart(&found, &expected), seconds * 1e3);
     Ok(())

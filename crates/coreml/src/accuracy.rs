@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use galatea_graph::{Datum, Graph, converted};
-use galatea_runtime::{Executable, ExecutionProvider, Precision, RuntimeError, SessionOptions};
+use galatea_runtime::{
+    CompileRequest, Executable, ExecutionProvider, Precision, RuntimeError, SessionOptions,
+};
 use galatea_tensor::{DataType, Tensor};
 
 use super::NAME;
@@ -40,8 +42,9 @@ impl AccuracyProbe<'_> {
     fn compare(&self, executable: &dyn Executable) -> Result<(), String> {
         let Some(inputs) = inputs(self.graph) else { return Ok(()) };
         let whole = SessionOptions { precision: Precision::Fp32, ..self.options.clone() };
-        let expected = CpuProvider::new().compile(Arc::clone(self.graph), &whole);
-        let expected = expected.and_then(|made| made.submit(inputs.clone()).wait());
+        let expected =
+            CpuProvider::new().compile(CompileRequest::alone(Arc::clone(self.graph), &whole));
+        let expected = expected.and_then(|made| made.submit(inputs.clone().into()).outputs());
         let expected = match expected {
             Ok(expected) => expected,
             // Made inputs may be none that the model takes, such as places beyond a table.
@@ -50,7 +53,7 @@ impl AccuracyProbe<'_> {
                 return Ok(());
             }
         };
-        let found = executable.submit(inputs).wait();
+        let found = executable.submit(inputs.into()).outputs();
         let found = found.map_err(|error| format!("accuracy probe: {error}"))?;
         let names = self.graph.outputs.iter().map(|&id| self.graph.value(id).name.as_str());
         for (name, (found, expected)) in names.zip(found.iter().zip(&expected)) {

@@ -7,7 +7,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galatea_graph::Datum;
-use galatea_runtime::{Executable, MemoryReport, PlacedOperator, RunFence, RuntimeError};
+use galatea_runtime::{
+    Executable, PartitionReport, PartitionRun, PlanReport, RunFence, RuntimeError,
+};
 
 use super::engine::agree::{agree, all_finite, are_held, none_lost, tell};
 use super::engine::{StandbyExecutable, counts};
@@ -79,7 +81,7 @@ impl ProgramWatch {
         let says = tell(&inputs);
         let held = are_held(&inputs);
         let other = self.standby.get();
-        let expected = other.and_then(|other| Ok((other.submit(inputs).wait()?, other)));
+        let expected = other.and_then(|other| Ok((other.submit(inputs.into()).outputs()?, other)));
         let (expected, other) = match expected {
             Ok(expected) => expected,
             // Nobody else knows better.
@@ -133,26 +135,21 @@ impl ProgramWatch {
 }
 
 impl Executable for GuardedExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
         if let Some(other) = self.watch.other() {
-            return other.submit(inputs);
+            return other.submit(run);
         }
-        let fence = self.inner.submit(inputs.clone());
+        let inputs = run.inputs;
+        let fence = self.inner.submit(inputs.clone().into());
         let watch = Arc::clone(&self.watch);
-        RunFence::pending(move || watch.judged(fence.wait()?, inputs))
+        RunFence::pending(move || watch.judged(fence.outputs()?, inputs))
     }
 
-    fn memory(&self) -> MemoryReport {
-        match self.watch.other() {
-            Some(other) => other.memory(),
-            None => self.inner.memory(),
-        }
-    }
-
-    fn placed(&self) -> Vec<PlacedOperator> {
-        match self.watch.other() {
-            Some(other) => other.placed(),
-            None => self.inner.placed(),
-        }
+    fn report(&self) -> PartitionReport {
+        let report = match self.watch.other() {
+            Some(other) => other.report(),
+            None => self.inner.report(),
+        };
+        PartitionReport { plans: PlanReport::default(), ..report }
     }
 }

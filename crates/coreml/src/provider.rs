@@ -13,8 +13,9 @@ use galatea_formats::coreml::mil::MilFunction;
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    Executable, ExecutionProvider, FallbackProviders, MemoryReport, OptimiseLevel, PlacedOperator,
-    ProviderClaims, RunFence, RuntimeError, SessionOptions, sized,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, FallbackProviders, OptimiseLevel,
+    PartitionReport, PartitionRun, PlanReport, ProviderClaims, ProviderTraits, ProviderWish,
+    RunFence, RuntimeError, SessionOptions, predict_fallback_ns,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -49,7 +50,7 @@ pub struct CoreMlProvider {
     /// The choice of the engine that runs partitions.
     runner: EngineChoice,
     /// Claims whatever it can run, however soon another provider would be done.
-    insists: bool,
+    forced: bool,
 }
 
 impl CoreMlProvider {
@@ -69,6 +70,12 @@ impl CoreMlProvider {
     #[must_use]
     pub fn with_engine(self, engine: NeuralEngine) -> Self {
         Self { engine: Some(engine), ..self }
+    }
+
+    /// Returns the provider for somebody who asked for it by name: it claims whatever it can run.
+    #[must_use]
+    pub fn forced(&self) -> Arc<dyn ExecutionProvider> {
+        Arc::new(Self { forced: true, ..self.clone() })
     }
 
     /// The engine that claims are made for.
@@ -91,7 +98,7 @@ impl CoreMlProvider {
         ClaimOptions {
             options,
             engine: self.engine.as_ref(),
-            insists: self.insists,
+            insists: self.forced,
             buckets: &self.settings.buckets,
             measured,
         }
@@ -130,11 +137,11 @@ impl CoreMlProvider {
             first.reason
         );
         tracing::info!(model = %graph.name, changes, "{text}");
-        if self.insists {
+        if self.forced {
             return Ok(());
         }
         let facts = galatea_graph::infer::facts(graph, &std::collections::HashMap::new());
-        let Some((facts, theirs)) = facts.ok().zip(others.predicted_ns(graph)) else {
+        let Some((facts, theirs)) = facts.ok().zip(predict_fallback_ns(others, graph)) else {
             return Ok(());
         };
         #[allow(clippy::cast_precision_loss, reason = "a count")]
@@ -209,7 +216,8 @@ impl CoreMlProvider {
             let name = graph.name.clone();
             return Ok(Box::new(DeferredExecutable::start(name, make, standby, verdict, mode)?));
         }
-        let inner = CpuProvider::new().compile(Arc::new(program), options)?;
+        let inner =
+            CpuProvider::new().compile(CompileRequest::alone(Arc::new(program), options))?;
         let made = InterpretedProgram { inner, inputs, outputs };
         if let Some(verdict) = &verdict {
             let limit = self.settings.accuracy_limit;
@@ -227,85 +235,56 @@ impl CoreMlProvider {
 }
 
 impl ExecutionProvider for CoreMlProvider {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    /// Keys of [`CoreMlSettings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
-    /// `high_performance`, `balanced` or `low_power`; `compile`: `wait` or `background`.
-    fn configured(
-        &self,
-        settings: &BTreeMap<String, String>,
-    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
-        let mut runner = self.runner.clone();
-        let mut own = BTreeMap::new();
-        for (name, value) in settings {
-            match runner.set(name, value) {
-                Some(taken) => taken?,
-                None => {
-                    own.insert(name.clone(), value.clone());
-                }
-            }
-        }
-        let settings = CoreMlSettings::of(&own, EngineChoice::NAMES)?;
-        Ok(Some(Arc::new(Self { settings, runner, ..self.clone() })))
-    }
-
-    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        Some(Arc::new(Self { insists: true, ..self.clone() }))
-    }
-
-    fn padded_lengths(&self) -> Vec<usize> {
-        match &self.settings.sequence_buckets {
+    fn traits(&self) -> ProviderTraits {
+        let padded_lengths = match &self.settings.sequence_buckets {
             Some(lengths) => lengths.clone(),
             // The interpreter takes any length.
             None if self.engine.is_some() => SEQUENCES.to_vec(),
             None => Vec::new(),
+        };
+        // Programs have no operations for what larger fusions make.
+        let optimise = OptimiseLevel::O1;
+        ProviderTraits { optimise, padded_lengths, ..ProviderTraits::named(NAME) }
+    }
+
+    /// Takes the keys of [`CoreMlSettings`]; `worker`: `on` or `off`, whether another process runs partitions;
+    /// `power_mode`: `high_performance`, `balanced` or `low_power`; `compile`: `wait` or `background`.
+    fn variant(
+        &self,
+        wish: &ProviderWish<'_>,
+    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+        let mut changed = self.clone();
+        changed.forced |= wish.forced;
+        if let Some(settings) = wish.settings {
+            let mut own = BTreeMap::new();
+            for (name, value) in settings {
+                match changed.runner.set(name, value) {
+                    Some(taken) => taken?,
+                    None => {
+                        own.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+            changed.settings = CoreMlSettings::of(&own, EngineChoice::NAMES)?;
         }
+        Ok(Some(Arc::new(changed)))
     }
 
-    /// Programs have no operations for what larger fusions make.
-    fn usual_level(&self) -> OptimiseLevel {
-        OptimiseLevel::O1
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, &sized(facts))
-    }
-
-    fn claim_usual(
-        &self,
-        graph: &Graph,
-        facts: &[Option<Fact>],
-        usual: &[Option<Fact>],
-    ) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let ClaimRequest { graph, facts, typical, with_order } = *request;
         let measured = PlannedElsewhere::of(self.engine.as_ref());
-        claims(self.asked(&self.options(), &measured), graph, facts, usual)
+        let options = self.options();
+        let asked = self.asked(&options, &measured);
+        let order = if with_order { order(asked, graph, facts) } else { None };
+        ProviderClaims { order, ..claims(asked, graph, facts, typical) }
     }
 
-    fn order(&self, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
-        let measured = PlannedElsewhere::of(self.engine.as_ref());
-        order(self.asked(&self.options(), &measured), graph, facts)
-    }
-
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        self.compile_ahead(graph, options, &FallbackProviders::default())
-    }
-
-    fn compile_ahead(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-        others: &FallbackProviders,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        // The processor takes every node.
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        let CompileRequest { graph, options, others } = request;
+        // The CPU takes every node.
         let others = match others.is_empty() {
-            true => FallbackProviders::new(vec![Arc::new(CpuProvider::new())]),
-            false => others.clone(),
+            true => FallbackProviders(vec![Arc::new(CpuProvider::new())]),
+            false => others,
         };
         let standby = StandbyExecutable::of(Arc::clone(&graph), options.clone(), others.clone());
         let standby = Arc::new(standby);
@@ -371,21 +350,17 @@ fn all_fitted(given: Vec<Datum>, facts: &[Option<Fact>]) -> Result<Vec<Datum>, R
 }
 
 impl Executable for InterpretedProgram {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        let fed = match all_fitted(inputs, &self.inputs) {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let fed = match all_fitted(run.inputs, &self.inputs) {
             Ok(fed) => fed,
-            Err(error) => return RunFence::ready(Err(error)),
+            Err(error) => return RunFence::failed(error),
         };
-        let fence = self.inner.submit(fed);
+        let fence = self.inner.submit(fed.into());
         let outputs = Arc::clone(&self.outputs);
-        RunFence::pending(move || all_fitted(fence.wait()?, &outputs))
+        RunFence::pending(move || all_fitted(fence.outputs()?, &outputs))
     }
 
-    fn memory(&self) -> MemoryReport {
-        self.inner.memory()
-    }
-
-    fn placed(&self) -> Vec<PlacedOperator> {
-        self.inner.placed()
+    fn report(&self) -> PartitionReport {
+        PartitionReport { plans: PlanReport::default(), ..self.inner.report() }
     }
 }

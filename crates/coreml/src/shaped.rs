@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, infer, rows};
-use galatea_runtime::{Executable, MemoryReport, RunFence, RuntimeError};
+use galatea_runtime::{
+    Executable, MemoryReport, PartitionReport, PartitionRun, RunFence, RuntimeError,
+};
 use galatea_tensor::Tensor;
 
 use super::NAME;
@@ -165,7 +167,9 @@ impl ShapedPrograms {
         }
         let shapes: InputLengths = tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         let program = self.program(&shapes)?;
-        let results = program.submit(tensors.into_iter().map(Datum::Tensor).collect()).wait()?;
+        let results = program
+            .submit(tensors.into_iter().map(Datum::Tensor).collect::<Vec<_>>().into())
+            .outputs()?;
         let cut = |(datum, fact): (Datum, &Option<Fact>)| {
             let name = self.padded_name(fact.as_ref());
             let length = lengths.iter().find(|(known, _)| Some(known.as_str()) == name);
@@ -201,19 +205,15 @@ fn padded(tensor: &Tensor, rows: usize) -> Result<Tensor, galatea_tensor::Tensor
 }
 
 impl Executable for ShapedPrograms {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        RunFence::ready(self.run(inputs))
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        RunFence::ready(self.run(run.inputs))
     }
 
-    fn memory(&self) -> MemoryReport {
+    fn report(&self) -> PartitionReport {
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = MemoryReport::default();
-        for program in programs.iter().filter_map(|(_, slot)| slot.get()?.as_ref().ok()) {
-            let memory = program.memory();
-            sum.initializer_bytes += memory.initializer_bytes;
-            sum.mapped_bytes += memory.mapped_bytes;
-            sum.arena_bytes += memory.arena_bytes;
-        }
-        sum
+        let made = programs.iter().filter_map(|(_, slot)| slot.get()?.as_ref().ok());
+        let memory = made.map(|program| program.report().memory);
+        let memory = memory.fold(MemoryReport::default(), MemoryReport::plus);
+        PartitionReport { memory, ..PartitionReport::default() }
     }
 }

@@ -7,7 +7,7 @@ use crate::agreement::agree_at;
 use galatea_coreml::{ConvertOptions, CoreMlProvider, convert};
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{AttributeValue, Fact, Graph, ValueId};
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::graph_maker::{GraphMaker, floats, ints, values};
 
@@ -411,10 +411,10 @@ fn the_provider_keeps_sums_of_halves_wide_and_rounds_what_comes_out() {
     let shape = maker.inputs[0].1.shape().to_vec();
     let id = maker.graph.inputs[0];
     maker.graph.value_mut(id).declared = Some(Fact::fixed(DataType::Fp32, &shape));
-    let provider = CoreMlProvider::new().forced().unwrap();
+    let provider = CoreMlProvider::new().forced();
     let session =
         Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
-    let found = session.run(&[("x", maker.inputs[0].1.clone())]).unwrap();
+    let found = session.run_tensors(Run::named(&[("x", maker.inputs[0].1.clone())])).unwrap();
     // 2048.125 lies between the halves 2048 and 2050; a sum of halves would have stopped at 1024.
     assert_eq!(found[0].to_vec::<f32>().unwrap(), [2048.0; 4]);
 }

@@ -10,7 +10,7 @@ use galatea_graph::{
 };
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::partition::{live_bytes, partition};
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, ProviderClaims};
+use galatea_runtime::{ClaimRequest, ExecutionProvider, OptimiseLevel, ProviderClaims, sized};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::exported::file;
 
@@ -72,7 +72,8 @@ fn planned(
 ) -> (ProviderClaims, Vec<(usize, usize)>) {
     let facts = infer::facts(graph, &HashMap::new()).unwrap();
     let mut graph = graph.clone();
-    if let Some(order) = provider.order(&graph, &facts) {
+    let asked = ClaimRequest { with_order: true, ..ClaimRequest::new(&graph, &facts) };
+    if let Some(order) = provider.claim(&asked).order {
         graph.nodes = order.iter().map(|&node| graph.nodes[node].clone()).collect();
         // Nothing runs before what it reads.
         let mut sorted = graph.clone();
@@ -81,8 +82,10 @@ fn planned(
         infer::facts(&graph, &HashMap::new()).unwrap();
     }
     let graph = &graph;
-    let own = provider.claim(graph, &facts);
-    let offers = [own.clone(), CpuProvider::new().claim(graph, &facts)];
+    let typical = sized(&facts);
+    let request = ClaimRequest { typical: &typical, ..ClaimRequest::new(graph, &facts) };
+    let own = provider.claim(&request);
+    let offers = [own.clone(), CpuProvider::new().claim(&request)];
     let live = live_bytes(graph, &facts);
     let parts = partition(graph.nodes.len(), &offers, &live, 16).unwrap();
     (own, parts.iter().map(|part| (part.provider, part.nodes.len())).collect())
@@ -121,7 +124,7 @@ fn without_an_engine_only_who_insists_claims() {
     let (claims, parts) = planned(&graph, &CoreMlProvider::new());
     assert_eq!(parts, [(1, 4)]);
     assert_eq!(reason(&claims, 0), "this machine has no Neural Engine");
-    let insisting = CoreMlProvider::new().forced().unwrap();
+    let insisting = CoreMlProvider::new().forced();
     assert_eq!(planned(&graph, &*insisting).1, [(0, 4)]);
 }
 
@@ -135,7 +138,7 @@ fn little_work_is_left_to_others_unless_somebody_insists() {
         text.ends_with("work in this stretch of 2 nodes, a start is worth 0.8 ms at least"),
         "{text}"
     );
-    let insisting = on("M4").forced().unwrap();
+    let insisting = on("M4").forced();
     assert_eq!(planned(&graph, &*insisting).1, [(0, 2)]);
 }
 
@@ -175,7 +178,7 @@ fn what_others_must_do_goes_before_the_engine() {
 #[test]
 fn rules_look_at_types_axes_and_parameters() {
     let refused = |graph: Graph| {
-        let insisting = on("M4").forced().unwrap();
+        let insisting = on("M4").forced();
         let (claims, _) = planned(&graph, &*insisting);
         claims.refusals.iter().map(|refusal| refusal.reason.clone()).collect::<Vec<_>>().join("; ")
     };
@@ -232,7 +235,7 @@ fn exports_have_few_partitions() {
         ("llama", 3),
         ("llama.dynamo", 3),
     ] {
-        let provider = on("M4").forced().unwrap();
+        let provider = on("M4").forced();
         let (found, text) = of_engine(name, &loaded(&file(name)).unwrap(), &*provider);
         println!("{text}");
         wrong.extend((!(1..=most).contains(&found)).then_some(text));

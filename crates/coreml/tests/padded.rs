@@ -6,8 +6,8 @@ use galatea_coreml::{CoreMlProvider, CoreMlSettings, FloatType};
 use galatea_graph::{AttributeValue, Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
 use galatea_providers::reference::ReferenceProvider;
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, ProviderClaims, RunFence, RuntimeError, Session,
-    SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, PartitionReport, PartitionRun,
+    ProviderClaims, ProviderTraits, Run, RunFence, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -21,37 +21,30 @@ struct Recorded {
 }
 
 impl ExecutionProvider for Recorder {
-    fn name(&self) -> &'static str {
-        "recorder"
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits { padded_lengths: vec![8, 4], ..ProviderTraits::named("recorder") }
     }
 
-    fn padded_lengths(&self) -> Vec<usize> {
-        vec![8, 4]
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        ReferenceProvider.claim(request)
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        ReferenceProvider.claim(graph, facts)
-    }
-
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let inner = ReferenceProvider.compile(graph, options)?;
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        let inner = ReferenceProvider.compile(request)?;
         Ok(Box::new(Recorded { inner, shapes: Arc::clone(&self.0) }))
     }
 }
 
 impl Executable for Recorded {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         let first = inputs.first().and_then(Datum::as_tensor).unwrap();
         self.shapes.lock().unwrap().push(first.shape().to_vec());
-        self.inner.submit(inputs)
+        self.inner.submit(inputs.into())
     }
 
-    fn memory(&self) -> MemoryReport {
-        self.inner.memory()
+    fn report(&self) -> PartitionReport {
+        self.inner.report()
     }
 }
 
@@ -124,7 +117,10 @@ fn a_provider_sees_few_lengths_and_a_user_what_was_asked_for() {
         (inputs(&[&[1, 2, 3], &[4, 5, 6]], &[&[1, 1, 1], &[0, 0, 0]]), vec![2, 3]),
     ];
     for (inputs, shape) in cases {
-        let (found, expected) = (padded.run(&inputs).unwrap(), plain.run(&inputs).unwrap());
+        let (found, expected) = (
+            padded.run_tensors(Run::named(&inputs)).unwrap(),
+            plain.run_tensors(Run::named(&inputs)).unwrap(),
+        );
         assert_eq!(found[0].shape(), expected[0].shape());
         let pairs = found[0].to_vec::<f32>().unwrap().into_iter();
         for (found, expected) in pairs.zip(expected[0].to_vec::<f32>().unwrap()) {
@@ -142,12 +138,14 @@ fn programs_of_core_ml_are_padded_as_their_setting_says() {
         ..CoreMlSettings::default()
     };
     let provider = CoreMlProvider::new().with_settings(settings);
-    assert_eq!(provider.padded_lengths(), [6]);
-    assert!(CoreMlProvider::new().padded_lengths().is_empty());
-    let (padded, plain) =
-        (session(provider.forced().unwrap()), session(Arc::new(ReferenceProvider)));
+    assert_eq!(provider.traits().padded_lengths, [6]);
+    assert!(CoreMlProvider::new().traits().padded_lengths.is_empty());
+    let (padded, plain) = (session(provider.forced()), session(Arc::new(ReferenceProvider)));
     let inputs = inputs(&[&[3, 1, 4, 1], &[5, 2, 6, 0]], &[&[1, 1, 1, 1], &[1, 1, 1, 0]]);
-    let (found, expected) = (padded.run(&inputs).unwrap(), plain.run(&inputs).unwrap());
+    let (found, expected) = (
+        padded.run_tensors(Run::named(&inputs)).unwrap(),
+        plain.run_tensors(Run::named(&inputs)).unwrap(),
+    );
     assert_eq!(found[0].shape(), expected[0].shape());
     let pairs = found[0].to_vec::<f32>().unwrap().into_iter();
     for (found, expected) in pairs.zip(expected[0].to_vec::<f32>().unwrap()) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use galatea_coreml::{CoreMlProvider, CoreMlSettings, FloatType, NeuralEngine};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, ValueId};
 use galatea_providers::reference::ReferenceProvider;
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{
+    ExecutionProvider, OptimiseLevel, ProviderWish, Run, Session, SessionOptions,
+};
 use galatea_tensor::{DataType, Tensor, f16};
 
 fn graph(dtype: DataType, operators: &[&str]) -> Graph {
@@ -30,8 +32,16 @@ fn graph(dtype: DataType, operators: &[&str]) -> Graph {
     graph
 }
 
+/// Returns a provider with settings of its own.
+fn with_settings(
+    provider: &CoreMlProvider,
+    settings: &BTreeMap<String, String>,
+) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+    provider.variant(&ProviderWish { settings: Some(settings), forced: false })
+}
+
 fn session(graph: Graph, provider: CoreMlProvider) -> Session {
-    let first = provider.forced().unwrap();
+    let first = provider.forced();
     let providers: Vec<Arc<dyn ExecutionProvider>> = vec![first, Arc::new(ReferenceProvider)];
     let options = SessionOptions { optimise: OptimiseLevel::O1, ..SessionOptions::default() };
     Session::new(graph, &providers, &options).unwrap()
@@ -43,7 +53,7 @@ fn each_operation_rounds_to_halves_unless_told_otherwise() {
     let run = |provider| {
         let session = session(graph(DataType::Fp32, &["Exp", "Mul"]), provider);
         assert_eq!(session.partition_providers(), ["coreml"]);
-        session.run(&[("x", x.clone())]).unwrap()[0].to_vec::<f32>().unwrap()
+        session.run_tensors(Run::named(&[("x", x.clone())])).unwrap()[0].to_vec::<f32>().unwrap()
     };
     let half = |value: f32| f16::from_f32(value).to_f32();
     let halves = |value: f32| {
@@ -66,7 +76,7 @@ fn what_has_no_operation_runs_elsewhere() {
         session(graph(DataType::Fp32, &["Tanh", "CumProd", "Exp"]), CoreMlProvider::new());
     assert_eq!(session.partition_providers(), ["coreml", "reference", "coreml"]);
     let x = Tensor::from_vec(&[2, 3], vec![0.5_f32; 6]).unwrap();
-    let found = session.run(&[("x", x)]).unwrap()[0].to_vec::<f32>().unwrap();
+    let found = session.run_tensors(Run::named(&[("x", x)])).unwrap()[0].to_vec::<f32>().unwrap();
     let expected = [1, 2, 3].map(|power| 0.5_f32.tanh().powi(power).exp());
     let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 2e-3;
     assert!(found.iter().zip(expected.iter().cycle()).all(near), "{found:?}, {expected:?}");
@@ -76,10 +86,10 @@ fn what_has_no_operation_runs_elsewhere() {
 fn integers_of_64_bits_are_refused_when_32_do_not_hold_them() {
     let session = session(graph(DataType::Int64, &["Add"]), CoreMlProvider::new());
     let small = Tensor::from_vec(&[2, 3], vec![1_i64, 2, 3, -4, 5, 6]).unwrap();
-    let found = session.run(&[("x", small)]).unwrap();
+    let found = session.run_tensors(Run::named(&[("x", small)])).unwrap();
     assert_eq!(found[0].to_vec::<i64>().unwrap(), [2, 4, 6, -8, 10, 12]);
     let large = Tensor::from_vec(&[2, 3], vec![1_i64 << 40; 6]).unwrap();
-    let error = session.run(&[("x", large)]).unwrap_err().to_string();
+    let error = session.run_tensors(Run::named(&[("x", large)])).unwrap_err().to_string();
     assert!(error.contains("1099511627776 is beyond the 32 bits that a program has"), "{error}");
 }
 
@@ -87,7 +97,7 @@ fn integers_of_64_bits_are_refused_when_32_do_not_hold_them() {
 fn a_models_settings_are_its_own() {
     let provider = CoreMlProvider::new();
     let set = |name: &str, value: &str| {
-        provider.configured(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
+        with_settings(&provider, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
     };
     let single = set("precision", "fp32").unwrap().unwrap();
     let settings = |provider: &dyn std::fmt::Debug| format!("{provider:?}");
@@ -131,13 +141,15 @@ fn axis(axis: i64) -> Attributes {
 fn weights_of_8_bits_are_near_those_of_floats_and_others() {
     let run = |precision: &str| {
         let settings = BTreeMap::from([("precision".to_owned(), precision.to_owned())]);
-        let provider = CoreMlProvider::new().configured(&settings).unwrap().unwrap();
+        let provider = with_settings(&CoreMlProvider::new(), &settings).unwrap().unwrap();
         let provider = provider.forced().unwrap();
         let mut graph = open(("MatMul", noise(&[64, 64])), ("Relu", Attributes::new()));
         let x = graph.inputs[0];
         graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 64]));
         let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
-        session.run(&[("x", noise(&[2, 64]))]).unwrap()[0].to_vec::<f32>().unwrap()
+        session.run_tensors(Run::named(&[("x", noise(&[2, 64]))])).unwrap()[0]
+            .to_vec::<f32>()
+            .unwrap()
     };
     let (half, narrow) = (run("fp16"), run("int8"));
     assert_ne!(half, narrow);
@@ -168,8 +180,8 @@ fn batches_of_any_size_give_what_each_row_gives() {
             assert_eq!(session.partition_providers(), ["coreml"], "{:?}", session.explain().notes);
             for rows in [1, 3, 4, 7, 3] {
                 let x = noise(&[rows, 3]);
-                let found = session.run(&[("x", x.clone())]).unwrap();
-                let expected = plain.run(&[("x", x)]).unwrap();
+                let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
+                let expected = plain.run_tensors(Run::named(&[("x", x)])).unwrap();
                 assert_eq!(found[0].shape(), [rows, 3]);
                 let (found, expected) = (&found[0], expected[0].to_vec::<f32>().unwrap());
                 let found = found.to_vec::<f32>().unwrap();

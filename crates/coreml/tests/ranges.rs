@@ -10,7 +10,7 @@ use galatea_formats::coreml::{load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::quantize::{OutputComparison, compare};
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 /// A graph in the making.
@@ -127,7 +127,7 @@ fn compared(graph: &Graph, x: &Tensor, level: OptimiseLevel) -> OutputComparison
 
 /// A session of which the provider takes all that it can.
 fn served(graph: &Graph, settings: CoreMlSettings) -> Session {
-    let provider = CoreMlProvider::new().with_settings(settings).forced().unwrap();
+    let provider = CoreMlProvider::new().with_settings(settings).forced();
     let providers = [provider, Arc::new(CpuProvider::new()) as Arc<dyn ExecutionProvider>];
     let options = SessionOptions { optimise: OptimiseLevel::O1, ..SessionOptions::default() };
     Session::new(graph.clone(), &providers, &options).unwrap()
@@ -206,7 +206,8 @@ fn products_of_dynamic_codes_are_finite_and_near_those_in_fp32() {
             assert!(found.broken == 0 && found.relative < 0.02, "{what}");
             let session = served(&graph, CoreMlSettings::default());
             assert_eq!(session.partition_providers(), ["coreml"], "{what}");
-            let y = session.run(&[("x", x)]).unwrap()[0].to_vec::<f32>().unwrap();
+            let y =
+                session.run_tensors(Run::named(&[("x", x)])).unwrap()[0].to_vec::<f32>().unwrap();
             assert!(y.iter().all(|value| value.is_finite()), "{what}");
         }
     }
@@ -478,7 +479,7 @@ fn what_a_run_brings_beyond_fp16_is_answered_by_others() {
     let graph = build.done(&[y]);
     let of = |value: f32| Tensor::from_vec(&[2, 3], vec![value; 6]).unwrap();
     let run = |session: &Session, value: f32| {
-        session.run(&[("x", of(value))]).unwrap()[0].to_vec::<f32>().unwrap()[0]
+        session.run_tensors(Run::named(&[("x", of(value))])).unwrap()[0].to_vec::<f32>().unwrap()[0]
     };
     for settings in [CoreMlSettings::default(), unprobed()] {
         // At once, and behind runs that were right.
@@ -515,7 +516,8 @@ fn first_results_that_are_finite_and_wrong_are_not_served() {
     let graph = build.done(&[y]);
     let x = Tensor::from_vec(&[2, 3], vec![300.0_f32; 6]).unwrap();
     let session = served(&graph, CoreMlSettings::default());
-    let found = session.run(&[("x", x)]).unwrap()[0].to_vec::<f32>().unwrap()[0];
+    let found =
+        session.run_tensors(Run::named(&[("x", x)])).unwrap()[0].to_vec::<f32>().unwrap()[0];
     assert!((found / (1000.0 / 90_000.0) - 1.0).abs() < 1e-5, "{found}");
 }
 
@@ -584,7 +586,7 @@ fn no_random_graph_loses_numbers_that_fp32_has() {
         for reach in [1.0, 10.0, 1000.0] {
             let x = noise.floats(&[4, 32], -reach, reach);
             let run = |session: &Session| -> Vec<f32> {
-                session.run(&[("x", x.clone())]).unwrap()[0].to_vec().unwrap()
+                session.run_tensors(Run::named(&[("x", x.clone())])).unwrap()[0].to_vec().unwrap()
             };
             let (expected, found) = (run(&exact), run(&half));
             compared += usize::from(half.partition_providers().contains(&"coreml"));

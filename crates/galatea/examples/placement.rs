@@ -19,8 +19,8 @@ use galatea_graph::{Dim, Fact, Graph, converted, infer};
 use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::partition::live_bytes;
 use galatea_runtime::{
-    Executable, ExecutionProvider, FallbackProviders, OptimiseLevel, PlacementOptions,
-    PreparedGraph, ProviderClaims, RuntimeError, Session, SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, OptimiseLevel, PlacementOptions,
+    PreparedGraph, ProviderClaims, ProviderTraits, Run, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 use serde_json::json;
@@ -40,50 +40,23 @@ struct Within {
 }
 
 impl ExecutionProvider for Within {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+    fn traits(&self) -> ProviderTraits {
+        self.inner.traits()
     }
 
-    fn padded_lengths(&self) -> Vec<usize> {
-        self.inner.padded_lengths()
-    }
-
-    fn reads_back(&self) -> bool {
-        self.inner.reads_back()
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, facts)
-    }
-
-    fn claim_usual(
-        &self,
-        graph: &Graph,
-        facts: &[Option<Fact>],
-        usual: &[Option<Fact>],
-    ) -> ProviderClaims {
-        let mut claims = self.inner.claim_usual(graph, facts, usual);
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let mut claims = self.inner.claim(request);
         claims.withdraw(&(0..self.nodes.start));
-        claims.withdraw(&(self.nodes.end..graph.nodes.len()));
+        claims.withdraw(&(self.nodes.end..request.graph.nodes.len()));
         claims.claims.iter_mut().for_each(|claim| claim.cost_ns = 0.0);
-        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, ..claims }
+        ProviderClaims { launch_ns: 0.0, transfer_ns_per_byte: 0.0, order: None, ..claims }
     }
 
     fn compile(
         &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
+        request: CompileRequest<'_>,
     ) -> std::result::Result<Box<dyn Executable>, RuntimeError> {
-        self.inner.compile(graph, options)
-    }
-
-    fn compile_ahead(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-        others: &FallbackProviders,
-    ) -> std::result::Result<Box<dyn Executable>, RuntimeError> {
-        self.inner.compile_ahead(graph, options, others)
+        self.inner.compile(request)
     }
 }
 
@@ -139,7 +112,7 @@ impl PlacedModel {
     fn time(&self, session: &Session) -> Result<Duration> {
         let fed = self.fed();
         let begin = Instant::now();
-        session.run(&fed)?;
+        session.run(Run::named(&fed))?;
         Ok(begin.elapsed())
     }
 
@@ -256,7 +229,7 @@ fn main() -> Result<()> {
     let routing =
         PlacementOptions { units: Arc::new(ComputeDevices::new()), goal: ExecutionGoal::Latency };
     let auto = model.session(&providers, Some(routing))?;
-    auto.settle(&model.fed(), Duration::from_secs(60))?;
+    auto.try_placements(&model.fed(), Duration::from_secs(60))?;
     let cpu = model.session(&providers[providers.len() - 1..], None)?;
     model.time(&cpu)?;
 
@@ -279,7 +252,7 @@ fn main() -> Result<()> {
     }
     let ms = |one: &Candidate| one.median().as_secs_f64() * 1e3;
     let [auto, best, cpu] = &field;
-    let ways = auto.session.ways(&model.fed())?;
+    let ways = auto.session.placements(&model.fed())?;
     let way = ways.first().map(|way| way.providers.join(" ")).unwrap_or_default();
     let line = json!({
         "model": path, "placements": tried, "runs": auto.times.len(),

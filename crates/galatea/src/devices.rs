@@ -47,7 +47,7 @@ fn processor_cost() -> Option<UnitCost> {
 fn core_ml(name: &str) -> Result<Arc<dyn ExecutionProvider>, String> {
     let Some((_, chip)) = name.split_once(':') else {
         let here = CoreMlProvider::here();
-        return Ok(here.forced().unwrap_or_else(|| Arc::new(here)));
+        return Ok(here.forced());
     };
     let engine = NeuralEngine::of(chip).ok_or_else(|| {
         format!("provider '{name}' found, expected coreml or coreml:CHIP with a chip such as M1 or M4 Pro")
@@ -109,7 +109,7 @@ impl Engine {
     #[must_use]
     pub fn routing(&self, name: Option<&str>, units: &ProviderList) -> Option<PlacementOptions> {
         let divides = name.is_none_or(|name| name == AUTO || name.contains(','));
-        let several = units.iter().filter(|unit| !unit.is_fallback()).count() > 1;
+        let several = units.iter().filter(|unit| !unit.traits().is_fallback).count() > 1;
         (divides && several).then(|| self.placement_options())
     }
 
@@ -244,8 +244,10 @@ impl Engine {
                 (coreml::NAME, _) => {
                     let here = CoreMlProvider::here();
                     // Without an engine it takes nothing that it is not told to.
-                    let insisting = here.engine().is_none().then(|| here.forced()).flatten();
-                    insisting.unwrap_or_else(|| Arc::new(here))
+                    match here.engine() {
+                        None => here.forced(),
+                        Some(_) => Arc::new(here),
+                    }
                 }
                 _ => {
                     Arc::clone(self.providers(Some(name))?.first().ok_or("there is no processor")?)

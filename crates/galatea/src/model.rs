@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use galatea_runtime::{IoInfo, OptimiseLevel, Precision, Session, SessionOptions};
+use galatea_runtime::{IoInfo, OptimiseLevel, Precision, Run, Session, SessionOptions};
 use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat};
 use galatea_serving::model_cache::{self, ModelCache, SessionOrigin};
 use galatea_tensor::{DataType, Tensor};
@@ -183,7 +183,7 @@ impl Model {
     ///
     /// ```
     /// let model = galatea::Engine::new().model("../../examples/models/digits")?;
-    /// assert!(model.session().memory().initializer_bytes > 0);
+    /// assert!(model.session().report().memory.initializer_bytes > 0);
     /// # Ok::<(), galatea::Error>(())
     /// ```
     #[must_use]
@@ -309,7 +309,8 @@ impl ModelRuns<'_> {
             interface.check(given).map_err(Error::of(ErrorKind::Input))?;
         }
         named.extend(self.states.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        let outputs = model.session.run(&named).map_err(Error::of(ErrorKind::Run))?;
+        let outputs =
+            model.session.run_tensors(Run::named(&named)).map_err(Error::of(ErrorKind::Run))?;
         let names = model.outputs().iter().map(|output| output.name.clone());
         let mut outputs: Vec<(String, Tensor)> = names.zip(outputs).collect();
         let all = model.interface.iter().flat_map(|interface| &interface.states);

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, MappedFile, Tensor};
 
 const RUNS: u32 = 4;
@@ -96,7 +96,7 @@ impl StreamedModel {
     fn run(&self, session: &Session) -> f64 {
         let x = Tensor::from_vec(&[1, self.width], vec![1.0_f32; self.width]).unwrap();
         let start = Instant::now();
-        session.run(&[("x", x)]).unwrap();
+        session.run_tensors(Run::named(&[("x", x)])).unwrap();
         start.elapsed().as_secs_f64() * 1e3
     }
 

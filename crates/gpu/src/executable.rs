@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use galatea_graph::{Datum, Graph, ValueId};
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    ArithmeticWork, Executable, MemoryReport, PlanReport, Precision, ProfileRow, RunFence,
-    RuntimeError, SessionOptions,
+    ArithmeticWork, BufferExchange, Executable, ExecutableTraits, MemoryReport, PartitionReport,
+    PartitionResult, PartitionRun, PlanReport, Precision, ProfileRow, RunFence, RuntimeError,
+    SessionOptions, TunableKernels,
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
@@ -568,14 +569,40 @@ fn host_row(what: &str, time: Duration) -> ProfileRow {
     ProfileRow { op, kernel, provider: crate::NAME, time, ..ProfileRow::default() }
 }
 
-impl Executable for GpuExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        self.submit_wanted(inputs, &self.shared.all())
+impl GpuExecutable {
+    /// Runs twice: without timestamps for the host's own time, and with them.
+    fn profile(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+    ) -> Result<PartitionResult, RuntimeError> {
+        // Timestamps cost the host time too: its own is that of a run without them.
+        let running = self.shared.start(inputs.clone(), wanted, TimingLevel::Off)?;
+        let handing = running.handing();
+        let waiting = Instant::now();
+        self.shared.finish(running, None)?;
+        let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
+        let running = self.shared.start(inputs, wanted, TimingLevel::Kernels)?;
+        let outputs = self.shared.finish(running, Some(&mut rows))?;
+        Ok(PartitionResult { outputs, rows })
     }
+}
 
-    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
-        match self.shared.start(inputs, wanted, self.shared.watch()) {
-            Err(error) => RunFence::ready(Err(self.shared.cause(error))),
+impl Executable for GpuExecutable {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let all;
+        let wanted = match run.wanted {
+            Some(wanted) => wanted,
+            None => {
+                all = self.shared.all();
+                &all
+            }
+        };
+        if run.profile {
+            return RunFence::ready(self.profile(run.inputs, wanted));
+        }
+        match self.shared.start(run.inputs, wanted, self.shared.watch()) {
+            Err(error) => RunFence::ready::<PartitionResult>(Err(self.shared.cause(error))),
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
                 RunFence::pending(move || {
@@ -585,26 +612,16 @@ impl Executable for GpuExecutable {
         }
     }
 
-    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        self.profile_wanted(inputs, &self.shared.all())
+    fn report(&self) -> PartitionReport {
+        PartitionReport { memory: self.memory(), plans: self.plan_report(), placed: Vec::new() }
     }
 
-    fn profile_wanted(
-        &self,
-        inputs: Vec<Datum>,
-        wanted: &[bool],
-    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        // Timestamps cost the host time too: its own is that of a run without them.
-        let running = self.shared.start(inputs.clone(), wanted, TimingLevel::Off)?;
-        let handing = running.handing();
-        let waiting = Instant::now();
-        self.shared.finish(running, None)?;
-        let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
-        let running = self.shared.start(inputs, wanted, TimingLevel::Kernels)?;
-        let outputs = self.shared.finish(running, Some(&mut rows))?;
-        Ok((outputs, rows))
+    fn traits(&self) -> ExecutableTraits<'_> {
+        ExecutableTraits { times_steps: false, buffers: Some(self), tuning: Some(self) }
     }
+}
 
+impl BufferExchange for GpuExecutable {
     fn allocate_input(
         &self,
         _input: usize,
@@ -619,21 +636,9 @@ impl Executable for GpuExecutable {
         let memory = DeviceMemory::new(&self.shared.device, Arc::new(block), bytes);
         Ok(Some(Tensor::from_remote(dtype, shape, Arc::new(memory)).map_err(failed)?))
     }
+}
 
-    fn memory(&self) -> MemoryReport {
-        let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
-        let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
-        let arenas: u64 = lock(&self.shared.rooms).iter().map(RunWorkspace::bytes).sum();
-        let stream = self.shared.stream.statistics();
-        let own = (packed + plain).saturating_sub(stream.streamed_bytes) + stream.slot_bytes;
-        MemoryReport {
-            initializer_bytes: narrow(own),
-            mapped_bytes: narrow(stream.streamed_bytes),
-            arena_bytes: narrow(arenas),
-        }
-    }
-
+impl TunableKernels for GpuExecutable {
     fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let shared = &self.shared;
         shared.device.alive()?;
@@ -652,8 +657,24 @@ impl Executable for GpuExecutable {
         };
         Ok(part.problems())
     }
+}
 
-    fn plans(&self) -> PlanReport {
+impl GpuExecutable {
+    fn memory(&self) -> MemoryReport {
+        let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
+        let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
+        let arenas: u64 = lock(&self.shared.rooms).iter().map(RunWorkspace::bytes).sum();
+        let stream = self.shared.stream.statistics();
+        let own = (packed + plain).saturating_sub(stream.streamed_bytes) + stream.slot_bytes;
+        MemoryReport {
+            initializer_bytes: narrow(own),
+            mapped_bytes: narrow(stream.streamed_bytes),
+            arena_bytes: narrow(arenas),
+        }
+    }
+
+    fn plan_report(&self) -> PlanReport {
         let plans = lock(&self.shared.plans);
         let last = plans.kept.last().map(|(_, planned)| &planned.plan);
         let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);

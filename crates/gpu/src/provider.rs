@@ -1,6 +1,6 @@
 //! The provider: which nodes a device takes, and how they are compiled.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +8,9 @@ use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Dim, Fact, Graph, Node, infer};
 use galatea_runtime::{
-    ClaimRefusal, DevicePeaks, Executable, ExecutionProvider, NodeClaim, OptimiseLevel, Precision,
-    ProviderClaims, RuntimeError, SessionOptions, sized,
+    ClaimRefusal, ClaimRequest, CompileRequest, DevicePeaks, Executable, ExecutionProvider,
+    NodeClaim, OptimiseLevel, Precision, ProviderClaims, ProviderTraits, ProviderWish,
+    RuntimeError, SessionOptions,
 };
 
 use galatea_tensor::DataType;
@@ -38,7 +39,7 @@ pub struct GpuProvider {
     /// Peaks of the device, as far as they are known from elsewhere.
     stated: DevicePeaks,
     /// True if it claims every node that it can run, whatever the cost.
-    insists: bool,
+    forced: bool,
 }
 
 impl GpuProvider {
@@ -53,7 +54,7 @@ impl GpuProvider {
     /// The provider on a device that is open.
     #[must_use]
     pub fn on(device: Arc<GpuDevice>) -> Self {
-        Self { device, stated: DevicePeaks::default(), insists: false }
+        Self { device, stated: DevicePeaks::default(), forced: false }
     }
 
     /// The same with what is known of what the device reaches at most. Predicted times come from what was measured
@@ -189,73 +190,55 @@ fn shaped(view: &GpuNodeView<'_>) -> Result<(), String> {
 }
 
 impl ExecutionProvider for GpuProvider {
-    fn name(&self) -> &'static str {
-        crate::NAME
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits { reads_back: true, ..ProviderTraits::named(crate::NAME) }
     }
 
-    fn configure(&self, settings: &BTreeMap<String, String>) -> Result<(), String> {
-        let fields = settings.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        let pool = PoolConfig::from_fields(fields)?;
-        self.device.configure(&pool).map_err(|error| error.to_string())
-    }
-
-    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        let device = Arc::clone(&self.device);
-        let stated = self.stated;
-        Some(Arc::new(Self { device, stated, insists: true }))
-    }
-
-    fn reads_back(&self) -> bool {
-        true
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, &sized(facts))
-    }
-
-    fn claim_usual(
+    fn variant(
         &self,
-        graph: &Graph,
-        facts: &[Option<Fact>],
-        usual: &[Option<Fact>],
-    ) -> ProviderClaims {
-        let pace = (!self.insists).then(|| ThroughputModel::of(&self.device, &self.stated));
-        let cost_ns = |node: &Node| pace.map_or(0.0, |pace| pace.node_ns(node, usual));
+        wish: &ProviderWish<'_>,
+    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+        if let Some(settings) = wish.settings {
+            let fields = settings.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+            let pool = PoolConfig::from_fields(fields)?;
+            self.device.configure(&pool).map_err(|error| error.to_string())?;
+        }
+        let forced = || -> Arc<dyn ExecutionProvider> {
+            let device = Arc::clone(&self.device);
+            Arc::new(Self { device, stated: self.stated, forced: true })
+        };
+        Ok(wish.forced.then(forced))
+    }
+
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let ClaimRequest { graph, facts, typical, .. } = *request;
+        let pace = (!self.forced).then(|| ThroughputModel::of(&self.device, &self.stated));
+        let cost_ns = |node: &Node| pace.map_or(0.0, |pace| pace.node_ns(node, typical));
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
         let launch_ns = pace.map_or(0.0, |pace| pace.launch_ns);
         let mut claims = ProviderClaims { launch_ns, ..ProviderClaims::default() };
         for (index, node) in graph.nodes.iter().enumerate() {
             let view = self.view(graph, node, facts, Precision::default());
-            let mut claim = |cost_ns: f64, kernel: &str| {
-                claims.claims.push(NodeClaim {
+            let kernel = shaped(&view).and_then(|()| match is_view(node) {
+                true if view.is_known(1) => Ok("view"),
+                true => Err("its shape is known only in a run".to_owned()),
+                false => find_row(&view).map(|row| row.name),
+            });
+            match kernel {
+                Ok(kernel) => claims.claims.push(NodeClaim {
                     nodes: vec![index],
-                    cost_ns,
+                    cost_ns: if is_view(node) { 0.0 } else { cost_ns(node) },
                     kernel: kernel.into(),
-                });
-            };
-            match shaped(&view) {
-                Ok(()) if is_view(node) && view.is_known(1) => claim(0.0, "view"),
-                Ok(()) if is_view(node) => {
-                    let reason = "its shape is known only in a run".to_owned();
-                    claims.refusals.push(ClaimRefusal { node: index, reason });
-                }
-                Ok(()) => match find_row(&view) {
-                    Ok(row) => claim(cost_ns(node), row.name),
-                    Err(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
-                },
+                }),
                 Err(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
             }
         }
         claims
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         let device = self.device.living()?;
-        let made = compiled(&device, graph, options);
+        let made = compiled(&device, request.graph, request.options);
         // Whatever fails on a device that goes away fails for that reason.
         let made = made.map_err(|error| device.alive().map_or_else(Into::into, |()| error));
         Ok(Box::new(made?))

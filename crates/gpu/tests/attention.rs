@@ -5,7 +5,7 @@ use galatea_gpu::attention::{self, PAGED_CONFIGS, PagedSizes};
 use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
-use galatea_runtime::{OptimiseLevel, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
 fn noise(count: usize, seed: u32) -> Vec<f32> {
@@ -106,7 +106,7 @@ fn check(
     let session = support::session(&device, &graph, &options).unwrap();
     let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
     let expected = evaluate::run(&graph, &given).unwrap();
-    let found = session.run_owned(given).unwrap();
+    let found = session.run_tensors(Run::owned(given)).unwrap();
     for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
         near(found, expected, distances[at], &format!("{what}, output {at}"));
     }
@@ -299,7 +299,7 @@ fn caches_stay_on_the_device_from_step_to_step() {
     let mut expected = given.clone();
     for step in 0..3 {
         let moved = device.counters.download_bytes.load(std::sync::atomic::Ordering::Relaxed);
-        let mut found = session.run_owned(given.clone()).unwrap();
+        let mut found = session.run_tensors(Run::owned(given.clone())).unwrap();
         let mut wanted = evaluate::run(&graph, &expected).unwrap();
         let after = device.counters.download_bytes.load(std::sync::atomic::Ordering::Relaxed);
         if step == 0 {

@@ -10,7 +10,7 @@ use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
 use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Operator, evaluate};
-use galatea_runtime::{Precision, SessionOptions};
+use galatea_runtime::{Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
 /// A graph of one node.
@@ -67,7 +67,7 @@ fn compare(what: &str, found: &Tensor, expected: &Tensor, slack: &[f32]) {
 
 fn on_gpu(device: &Arc<GpuDevice>, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let session = support::session(device, graph, &SessionOptions::default()).unwrap();
-    session.run_owned(inputs.to_vec()).unwrap()
+    session.run_tensors(Run::owned(inputs.to_vec())).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::support;
 use galatea_gpu::GpuDevice;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
-use galatea_runtime::{Precision, SessionOptions};
+use galatea_runtime::{Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 /// A vocabulary of today, which is no multiple of what workgroups take.
@@ -101,8 +101,12 @@ fn the_largest_of_vocabularies_are_those_that_the_processor_finds() {
     for (rows, vocabulary) in [(1, VOCABULARY), (8, 32_003), (16, 4099), (7, 100), (1, 64)] {
         let all = logits(rows, vocabulary);
         let input = || vec![negated(&all, &[rows, vocabulary])];
-        let best = session.run_wanted(input(), &[false, true, true, false, false]).unwrap();
-        let top = session.run_wanted(input(), &[false, false, false, true, true]).unwrap();
+        let best = session
+            .run_tensors(Run::owned(input()).only(&[false, true, true, false, false]))
+            .unwrap();
+        let top = session
+            .run_tensors(Run::owned(input()).only(&[false, false, false, true, true]))
+            .unwrap();
         assert_eq!((best.len(), top.len()), (2, 2));
         let (found, found_top) = (integers(&best[0]), integers(&top[1]));
         let (values, top_values) = (best[1].to_vec().unwrap(), top[0].to_vec::<f32>().unwrap());
@@ -124,7 +128,8 @@ fn a_row_that_has_a_nan_shows_it_first() {
     for at in [0, 77, 9000, 20_002] {
         let mut all = logits(2, 20_003);
         all[20_003 + at] = f32::NAN;
-        let outputs = session.run(&[("x", negated(&all, &[2, 20_003]))]).unwrap();
+        let outputs =
+            session.run_tensors(Run::named(&[("x", negated(&all, &[2, 20_003]))])).unwrap();
         assert_eq!(integers(&outputs[1]), [0, at]);
         let best = outputs[2].to_vec::<f32>().unwrap();
         let top = outputs[3].to_vec::<f32>().unwrap();
@@ -144,7 +149,7 @@ fn a_run_computes_and_brings_back_what_is_wanted_alone() {
         let run = |wanted: [bool; 5]| {
             let before = done(&device);
             let input = vec![negated(&all, &[rows, vocabulary])];
-            let outputs = session.run_wanted(input, &wanted).unwrap();
+            let outputs = session.run_tensors(Run::owned(input).only(&wanted)).unwrap();
             let after = done(&device);
             let bytes: usize = outputs.iter().map(Tensor::size_bytes).sum();
             (outputs, bytes, [after[0] - before[0], after[1] - before[1]])
@@ -165,7 +170,8 @@ fn a_run_computes_and_brings_back_what_is_wanted_alone() {
             let same = both.map(|(output, _)| output.clone()).collect::<Vec<_>>();
             assert_eq!(outputs, same);
         }
-        let error = session.run_wanted(vec![negated(&all, &[rows, vocabulary])], &[true]);
+        let error =
+            session.run_tensors(Run::owned(vec![negated(&all, &[rows, vocabulary])]).only(&[true]));
         assert!(error.unwrap_err().to_string().contains("the model has 5"));
     }
 }

@@ -9,8 +9,8 @@ use crate::support::node::floats;
 use galatea_gpu::{GpuDevice, GpuError, GpuProvider, KernelShader, PoolConfig};
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
-    Session, SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionRun,
+    ProviderClaims, ProviderTraits, Run, RunFence, RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -21,11 +21,12 @@ struct Host;
 struct Evaluated(Arc<Graph>);
 
 impl ExecutionProvider for Host {
-    fn name(&self) -> &'static str {
-        "host"
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named("host")
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1e12, kernel: "host".into() };
         ProviderClaims {
             claims: (0..graph.nodes.len()).map(claim).collect(),
@@ -33,25 +34,19 @@ impl ExecutionProvider for Host {
         }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(Evaluated(graph)))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(Evaluated(request.graph)))
     }
 }
 
 impl Executable for Evaluated {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         let inputs: Vec<Tensor> =
             inputs.into_iter().map(|input| input.into_tensor().unwrap()).collect();
         let outputs = evaluate::run(&self.0, &inputs).unwrap();
-        RunFence::ready(Ok(outputs.into_iter().map(Datum::Tensor).collect()))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
+        let outputs: Vec<Datum> = outputs.into_iter().map(Datum::Tensor).collect();
+        RunFence::ready(Ok(outputs))
     }
 }
 
@@ -84,7 +79,8 @@ fn session(device: &Arc<GpuDevice>, width: usize, behind: bool) -> Result<Sessio
 /// Runs a session on so many rows, and checks what it gives.
 fn run(session: &Session, rows: usize, width: usize) -> Result<(), String> {
     let x = floats(&[rows, width], 1.0);
-    let found = session.run(&[("x", x.clone())]).map_err(|error| error.to_string())?;
+    let found =
+        session.run_tensors(Run::named(&[("x", x.clone())])).map_err(|error| error.to_string())?;
     let expected = evaluate::run(&product(width), &[x]).unwrap();
     let near = galatea_tensor::Tolerance::Within(1e-3);
     galatea_tensor::compare(&found[0], &expected[0], near).map_err(|error| error.to_string())
@@ -106,13 +102,13 @@ fn what_was_on_a_lost_device_runs_on_the_one_opened_in_its_place() {
     assert!(Arc::ptr_eq(&second, &device.living().unwrap()), "it is opened once");
     run(&session(&device, 20, false).unwrap(), 1, 20).unwrap();
     // What lay on the lost one is not taken for zeros.
-    let error = one.run_owned(vec![placed]).unwrap_err().to_string();
+    let error = one.run_tensors(Run::owned(vec![placed])).unwrap_err().to_string();
     assert!(error.contains("an input lies where the GPU was lost: pulled out"), "{error}");
     // A run that gave its inputs away fails with the device, and the next one succeeds.
     second.give_up("pulled out again");
-    let error = one.run_owned(vec![floats(&[3, 20], 1.0)]).unwrap_err().to_string();
+    let error = one.run_tensors(Run::owned(vec![floats(&[3, 20], 1.0)])).unwrap_err().to_string();
     assert!(error.contains("pulled out again"), "{error}");
-    one.run_owned(vec![floats(&[3, 20], 1.0)]).unwrap();
+    one.run_tensors(Run::owned(vec![floats(&[3, 20], 1.0)])).unwrap();
     // Memory of runs is placed anew too.
     device.living().unwrap().give_up("pulled out for good");
     assert!(one.allocate_input(0, &[2, 20]).unwrap().is_some());
@@ -172,8 +168,8 @@ fn a_model_without_room_goes_to_the_host_or_is_refused_with_the_numbers() {
         let small = session(&device, 20, true).unwrap();
         let x = floats(&[10_000, 20], 1.0);
         let found = match owned {
-            true => small.run_owned(vec![x]),
-            false => small.run(&[("x", x)]),
+            true => small.run_tensors(Run::owned(vec![x])),
+            false => small.run_tensors(Run::named(&[("x", x)])),
         };
         assert_eq!(found.unwrap()[0].shape(), [10_000, 20]);
         assert_eq!(small.partition_providers(), ["host"]);

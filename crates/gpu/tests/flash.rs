@@ -5,7 +5,7 @@ use galatea_gpu::attention::{DenseAttentionMethod, FLASH_CONFIGS, FlashConfig, w
 use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
 use galatea_graph::ops::fused::FusedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
-use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
 /// Weights and results are rounded to FP16; operands have been from the start.
@@ -93,7 +93,7 @@ fn check(node: (&str, &str), attributes: &Attributes, inputs: &[Tensor], what: &
     };
     let session = support::session(&device, &graph, &options).unwrap();
     let expected = evaluate::run(&graph, inputs).unwrap();
-    let found = session.run_owned(inputs.to_vec()).unwrap();
+    let found = session.run_tensors(Run::owned(inputs.to_vec())).unwrap();
     near(&found[0], &expected[0], what);
 }
 

@@ -10,7 +10,7 @@ use galatea_gpu::GpuDevice;
 use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_graph::ops::fused::BlockMatMul;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
-use galatea_runtime::SessionOptions;
+use galatea_runtime::{Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 fn small() -> Graph {
@@ -40,7 +40,7 @@ fn dispatches(device: &Arc<GpuDevice>, graph: &Graph, inputs: &[Tensor], toleran
     let session = support::session(device, graph, &SessionOptions::default()).unwrap();
     let expected = evaluate::run(graph, inputs).unwrap();
     let before = device.counters.dispatches.load(Ordering::Relaxed);
-    let found = session.run_owned(inputs.to_vec()).unwrap();
+    let found = session.run_tensors(Run::owned(inputs.to_vec())).unwrap();
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
         compare(found, expected, Tolerance::Within(tolerance)).unwrap();

@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::node::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
-use galatea_runtime::{Precision, SessionOptions};
+use galatea_runtime::{Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 fn add<const N: usize>(
@@ -58,7 +58,7 @@ fn a_small_graph_agrees_in_both_precisions_for_all_lengths() {
         for (batch, sequence) in [(1, 1), (2, 9), (3, 40), (2, 9)] {
             let x = floats(&[batch, sequence, 24], 2.0);
             let expected = evaluate::run(&graph, std::slice::from_ref(&x)).unwrap();
-            let found = session.run(&[("x", x)]).unwrap();
+            let found = session.run_tensors(Run::named(&[("x", x)])).unwrap();
             for (found, expected) in found.iter().zip(&expected) {
                 compare(found, expected, Tolerance::Within(tolerance)).unwrap();
             }

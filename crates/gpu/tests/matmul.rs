@@ -4,7 +4,7 @@ use crate::support;
 use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
 use galatea_gpu::{GpuShapes, StepTrial};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
-use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 
 /// Repeatable values between -1 and 1.
@@ -272,7 +272,7 @@ fn node(domain: &str, op: &str, attributes: &[(&str, AttributeValue)], inputs: &
         let options =
             SessionOptions { precision, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
         let session = support::session(&device, &graph, &options).unwrap();
-        let found = session.run_owned(given.clone()).unwrap();
+        let found = session.run_tensors(Run::owned(given.clone())).unwrap();
         let terms = given[0].shape().last().copied().unwrap_or(1);
         let accumulator = match (precision, given[0].dtype()) {
             (Precision::Fp32, DataType::Fp32) => DataType::Fp32,
@@ -405,7 +405,7 @@ fn gelu_is_as_exact_as_a_result_of_fp16() {
         graph("ai.galatea", "FusedMatMul", &attributes, &[Some(a.clone()), Some(b.clone())]);
     let options = SessionOptions { optimise: OptimiseLevel::O0, ..SessionOptions::default() };
     let session = support::session(&device, &graph, &options).unwrap();
-    let found = wide(&session.run_owned(vec![a.clone(), b.clone()]).unwrap()[0]);
+    let found = wide(&session.run_tensors(Run::owned(vec![a.clone(), b.clone()])).unwrap()[0]);
     let expected = wide(&evaluate::run(&graph, &[a, b]).unwrap()[0]);
     for (at, number) in numbers.iter().enumerate() {
         let (found, expected) = (found[16 * at], expected[16 * at]);
@@ -467,7 +467,7 @@ fn products_of_bytes_are_exact() {
         let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
         let expected = evaluate::run(&graph, &given).unwrap();
         let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
-        let found = session.run_owned(given).unwrap();
+        let found = session.run_tensors(Run::owned(given)).unwrap();
         assert_eq!(found[0], expected[0]);
     };
     for (signed_a, signed_b) in [(true, true), (false, true), (true, false), (false, false)] {
@@ -526,7 +526,7 @@ fn quantised_products_are_quantised_again() {
             let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
             let expected = evaluate::run(&graph, &given).unwrap();
             let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
-            let found = session.run_owned(given).unwrap();
+            let found = session.run_tensors(Run::owned(given)).unwrap();
             // These scales and sums are exact in FP32; others may round to the byte beside.
             assert_eq!(found[0], expected[0]);
         }
@@ -557,7 +557,7 @@ fn a_result_never_lies_over_what_is_read_as_a_matrix_too() {
     let expected = evaluate::run(&graph, &given).unwrap();
     let options = SessionOptions { optimise: OptimiseLevel::O0, ..SessionOptions::default() };
     let session = support::session(&device, &graph, &options).unwrap();
-    let found = session.run_owned(given.to_vec()).unwrap();
+    let found = session.run_tensors(Run::owned(given.to_vec())).unwrap();
     let tolerance = Tolerance::Accumulated { terms: 96, accumulator: DataType::Fp32 };
     compare(&found[0], &expected[0], tolerance).unwrap();
 }

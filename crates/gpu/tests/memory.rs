@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::support;
 use galatea_gpu::{DeviceBlock, GpuDevice, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph, evaluate};
-use galatea_runtime::SessionOptions;
+use galatea_runtime::{Run, SessionOptions};
 use galatea_tensor::{Allocation, DataType, MappedFile, MemoryKind, Tensor, Tolerance, compare};
 
 /// `Relu` of a vector of any length.
@@ -32,7 +32,7 @@ fn a_run_takes_no_memory_that_an_earlier_one_has_given_back() {
     let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
     let run = |len: usize| {
         let x = Tensor::from_vec(&[len], vec![-1.0_f32; len]).unwrap();
-        let found = session.run(&[("x", x)]).unwrap();
+        let found = session.run_tensors(Run::named(&[("x", x)])).unwrap();
         assert_eq!(found[0], Tensor::from_vec(&[len], vec![0.0_f32; len]).unwrap());
     };
     run(5000);
@@ -55,7 +55,7 @@ fn a_model_beyond_the_budget_is_refused_with_the_numbers() {
     let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
     let run = |len: usize| {
         let x = Tensor::from_vec(&[len], vec![1.0_f32; len]).unwrap();
-        session.run(&[("x", x)]).map_err(|error| error.to_string())
+        session.run_tensors(Run::named(&[("x", x)])).map_err(|error| error.to_string())
     };
     assert!(run(100).is_ok());
     let error = run(1_000_000).unwrap_err();
@@ -106,22 +106,22 @@ fn a_run_on_shared_memory_needs_no_copy_command() {
     let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
     let x = ramp(50_000);
     let before = moved(&device);
-    let found = session.run(&[("x", x.clone())]).unwrap();
+    let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
     assert_eq!(found[0], clipped(&x));
     let (memory, _) = found[0].whole_allocation().unwrap();
     assert_eq!(memory.kind(), MemoryKind::Unified);
     // The parameters of the plan, and the input: it goes straight to where the kernel reads it.
     assert_eq!(since(&device, before), [0, 2, 1]);
     let before = moved(&device);
-    session.run(&[("x", ramp(50_000))]).unwrap();
+    session.run_tensors(Run::named(&[("x", ramp(50_000))])).unwrap();
     assert_eq!(since(&device, before), [0, 1, 1]);
     // Of an input that lies there already nothing is copied at all.
     let mut placed = session.allocate_input(0, &[50_000]).unwrap().unwrap();
     let bytes = x.as_bytes().unwrap();
     placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
-    session.run_owned(vec![placed.clone()]).unwrap();
+    session.run_tensors(Run::owned(vec![placed.clone()])).unwrap();
     let before = moved(&device);
-    let found = session.run_owned(vec![placed.clone()]).unwrap();
+    let found = session.run_tensors(Run::owned(vec![placed.clone()])).unwrap();
     assert_eq!((found[0].clone(), &placed), (clipped(&x), &x));
     assert_eq!(since(&device, before), [0, 0, 1]);
 }
@@ -130,16 +130,19 @@ fn a_run_on_shared_memory_needs_no_copy_command() {
 fn a_run_without_shared_memory_copies_each_input_and_output_once() {
     let Some(device) = with_pool(&PoolConfig::default().unified_up_to(0)) else { return };
     let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
-    session.run(&[("x", ramp(50_000))]).unwrap();
+    session.run_tensors(Run::named(&[("x", ramp(50_000))])).unwrap();
     let before = moved(&device);
     let x = ramp(50_000);
-    let found = session.run(&[("x", x.clone())]).unwrap();
+    let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
     assert_eq!(found[0], clipped(&x));
     // To the block beside the arena, from there to the arena, and to the block that is read.
     assert_eq!(since(&device, before), [2, 1, 1]);
     let before = moved(&device);
     let small = ramp(3);
-    assert_eq!(session.run(&[("x", small.clone())]).unwrap()[0], clipped(&small));
+    assert_eq!(
+        session.run_tensors(Run::named(&[("x", small.clone())])).unwrap()[0],
+        clipped(&small)
+    );
     // A small output is copied once more, and the new plan has parameters.
     assert_eq!(since(&device, before), [3, 2, 0]);
 }
@@ -153,7 +156,7 @@ fn outputs_that_are_held_stay_as_they_are() {
         let mut held = Vec::new();
         for step in 0..12 {
             let x = ramp(20_000 + step);
-            held.push((session.run(&[("x", x.clone())]).unwrap().remove(0), x));
+            held.push((session.run_tensors(Run::named(&[("x", x.clone())])).unwrap().remove(0), x));
         }
         for (found, x) in &held {
             assert_eq!(found, &clipped(x));
@@ -162,7 +165,10 @@ fn outputs_that_are_held_stay_as_they_are() {
         let x = ramp(20_000);
         let made = device.memory().made;
         for _ in 0..4 {
-            assert_eq!(session.run(&[("x", x.clone())]).unwrap()[0], clipped(&x));
+            assert_eq!(
+                session.run_tensors(Run::named(&[("x", x.clone())])).unwrap()[0],
+                clipped(&x)
+            );
         }
         assert_eq!(device.memory().made, made);
         drop(session);
@@ -182,7 +188,7 @@ fn runs_of_several_threads_do_not_disturb_each_other() {
                 scope.spawn(move || {
                     for step in 0..6 {
                         let x = ramp(17_000 + thread * 1000 + step % 2);
-                        let found = session.run(&[("x", x.clone())]).unwrap();
+                        let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
                         assert_eq!(found[0], clipped(&x));
                     }
                 });
@@ -203,7 +209,7 @@ fn a_tensor_of_another_device_comes_through_the_host() {
         let bytes = x.as_bytes().unwrap();
         placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
         for (device, session, peers) in [(&near, &sessions[0], 1), (&far, &sessions[1], 0)] {
-            let found = session.run_owned(vec![placed.clone()]).unwrap();
+            let found = session.run_tensors(Run::owned(vec![placed.clone()])).unwrap();
             assert_eq!(found[0], clipped(&x));
             let counters = &device.counters;
             assert_eq!(counters.peer_copies.load(Ordering::Relaxed), peers);
@@ -249,7 +255,7 @@ fn weights_in_a_mapped_file_are_read_where_they_lie() {
         let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
         for rows in [1, 7] {
             let x = support::node::floats(&[rows, WIDTH], 1.0);
-            let found = session.run(&[("x", x.clone())]).unwrap().remove(0);
+            let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap().remove(0);
             let expected = evaluate::run(&graph, &[x]).unwrap();
             compare(&found, &expected[0], Tolerance::Within(1e-4)).unwrap();
         }

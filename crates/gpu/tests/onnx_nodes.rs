@@ -6,7 +6,7 @@
 mod support;
 
 use galatea_graph::{Datum, Graph};
-use galatea_runtime::SessionOptions;
+use galatea_runtime::{Run, SessionOptions};
 use galatea_testkit::conformance::{TestedProvider, run};
 use galatea_testkit::expectations::GPU;
 use libtest_mimic::{Arguments, Trial};
@@ -16,7 +16,7 @@ fn run_session(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
     let session = support::session(&device, graph, &SessionOptions::default())?;
     let names: Vec<String> = session.inputs().iter().map(|info| info.name.clone()).collect();
     let bound: Vec<(&str, Datum)> = names.iter().map(String::as_str).zip(inputs).collect();
-    session.run_values(&bound).map_err(|error| error.to_string())
+    session.run(Run::values(&bound)).map(|ran| ran.outputs).map_err(|error| error.to_string())
 }
 
 fn main() {

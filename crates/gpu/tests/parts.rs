@@ -6,7 +6,7 @@ use crate::support;
 use crate::support::node::floats;
 use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate, infer};
-use galatea_runtime::{ExecutionProvider, Precision, SessionOptions};
+use galatea_runtime::{ClaimRequest, ExecutionProvider, Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 /// A device that shows a kernel so many bytes of a value.
@@ -52,7 +52,7 @@ fn agrees(device: &Arc<GpuDevice>, graph: &Graph, x: &Tensor, within: [f64; 2]) 
         let options = SessionOptions { precision, ..SessionOptions::default() };
         assert!(support::claims(device, graph, &options));
         let session = support::session(device, graph, &options).unwrap();
-        let found = session.run(&[("x", x.clone())]).unwrap();
+        let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
         for (found, expected) in found.iter().zip(&expected) {
             let same = compare(found, expected, Tolerance::Within(within));
             assert!(same.is_ok(), "{:?} in {precision:?}: {same:?}", x.shape());
@@ -119,7 +119,7 @@ fn what_is_not_read_in_parts_is_refused_with_its_name_and_sizes() {
     let y = add(&mut graph, ("", "Add"), &[], &[x, mask]);
     graph.outputs = vec![y];
     let facts = infer::facts(&graph, &std::collections::HashMap::new()).unwrap();
-    let claims = GpuProvider::on(device).claim(&graph, &facts);
+    let claims = GpuProvider::on(device).claim(&ClaimRequest::new(&graph, &facts));
     assert!(claims.claims.is_empty());
     let reason = &claims.refusals[0].reason;
     for part in ["'mask", "32768 bytes", "16384"] {
@@ -135,7 +135,7 @@ fn a_value_of_a_run_beyond_a_binding_is_an_error_of_that_run() {
     graph.outputs = vec![y];
     let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
     let run = |m: usize| {
-        let found = session.run(&[("x", floats(&[m, 64], 1.0))]);
+        let found = session.run_tensors(Run::named(&[("x", floats(&[m, 64], 1.0))]));
         found.map(|_| ()).map_err(|error| error.to_string())
     };
     run(256).unwrap();

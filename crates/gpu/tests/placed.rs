@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::support;
 use galatea_graph::{Attributes, Dim, Fact, Graph};
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::DataType;
 
 /// A session that takes bytes' worth of floats.
@@ -45,7 +45,7 @@ fn parts_of_an_input_on_the_device_move_alone() {
     drop(shared);
     // What was copied to the host before is copied anew.
     placed.parts_mut().unwrap().write_parts(&[4], 4, &9.0_f32.to_le_bytes()).unwrap();
-    let found = session.run_owned(vec![placed.clone()]).unwrap();
+    let found = session.run_tensors(Run::owned(vec![placed.clone()])).unwrap();
     assert_eq!(found[0].to_vec::<f32>().unwrap()[..2], [3.0, 9.0]);
     assert_eq!(placed.to_vec::<f32>().unwrap()[..2], [3.0, 9.0]);
 }

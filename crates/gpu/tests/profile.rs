@@ -7,7 +7,9 @@ use crate::support;
 use crate::support::node::floats;
 use galatea_gpu::{RunRecord, TimingObserver};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
-use galatea_runtime::{ArithmeticUnit, ArithmeticWork, ProfileRow, RooflineBound, SessionOptions};
+use galatea_runtime::{
+    ArithmeticUnit, ArithmeticWork, ProfileRow, RooflineBound, Run, SessionOptions,
+};
 use galatea_tensor::DataType;
 
 /// `MatMul`, then so many `Softmax`: nothing that could become one kernel.
@@ -50,7 +52,7 @@ fn sum(rows: &[ProfileRow]) -> ArithmeticWork {
 fn a_profile_has_the_work_of_every_kernel() {
     let Some(device) = support::device() else { return };
     let session = support::session(&device, &graph(1), &SessionOptions::default()).unwrap();
-    let (_, rows) = session.profile(&[("x", floats(&[7, 64], 1.0))]).unwrap();
+    let rows = session.run(Run::named(&[("x", floats(&[7, 64], 1.0))]).profiled()).unwrap().rows;
     let kernels: Vec<ProfileRow> = rows.into_iter().filter(|row| row.op != "host").collect();
     assert!(kernels.iter().all(|row| row.provider == "gpu"), "{kernels:?}");
     assert_eq!(sum(&kernels).operations, 2 * 7 * 64 * 48 + 7 * 48, "{kernels:?}");
@@ -69,7 +71,7 @@ fn an_observer_is_told_of_every_run_in_its_place() {
     let session = support::session(&device, &graph(3), &SessionOptions::default()).unwrap();
     let start = Instant::now();
     for rows in [1, 5, 5] {
-        session.run(&[("x", floats(&[rows, 64], 1.0))]).unwrap();
+        session.run_tensors(Run::named(&[("x", floats(&[rows, 64], 1.0))])).unwrap();
     }
     let end = Instant::now();
     let runs = kept.0.lock().unwrap();
@@ -106,19 +108,19 @@ fn use_is_measured_where_somebody_asks_for_it() {
     let Some(device) = support::own_device() else { return };
     let session = support::session(&device, &graph(2), &SessionOptions::default()).unwrap();
     let inputs = [("x", floats(&[9, 64], 1.0))];
-    session.run(&inputs).unwrap();
+    session.run_tensors(Run::named(&inputs)).unwrap();
     assert_eq!(device.usage(), None);
     device.measure_use();
     let start = Instant::now();
-    session.run(&inputs).unwrap();
+    session.run_tensors(Run::named(&inputs)).unwrap();
     let one = device.usage().unwrap();
-    session.run(&inputs).unwrap();
+    session.run_tensors(Run::named(&inputs)).unwrap();
     let (both, wall) = (device.usage().unwrap(), start.elapsed());
     assert_eq!((one.runs, both.runs), (1, 2));
     assert_eq!(both.work, one.work.plus(one.work));
     assert!(one.work.bytes > 0 && !one.busy.is_zero());
     assert!(both.busy > one.busy && both.busy <= wall, "{both:?} in {wall:?}");
-    let (_, rows) = session.profile(&inputs).unwrap();
+    let rows = session.run(Run::named(&inputs).profiled()).unwrap().rows;
     assert_eq!(sum(&rows), one.work);
 }
 
@@ -127,7 +129,7 @@ fn plans_of_more_kernels_than_a_set_has_stamps_are_timed() {
     let Some(device) = support::device() else { return };
     let layers = 2100;
     let session = support::session(&device, &graph(layers), &SessionOptions::default()).unwrap();
-    let (_, rows) = session.profile(&[("x", floats(&[1, 64], 1.0))]).unwrap();
+    let rows = session.run(Run::named(&[("x", floats(&[1, 64], 1.0))]).profiled()).unwrap().rows;
     let timed = rows.iter().filter(|row| row.op == "Softmax" && !row.time.is_zero()).count();
     assert_eq!(timed, layers);
 }

@@ -11,7 +11,7 @@ use galatea_gpu::{GpuDevice, PoolConfig};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Attributes, Dim, Fact, GALATEA_DOMAIN, Graph};
-use galatea_runtime::{Precision, Session, SessionOptions};
+use galatea_runtime::{Precision, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 const WIDTH: usize = 160;
@@ -50,7 +50,7 @@ fn layers() -> Graph {
 }
 
 fn run(session: &Session, rows: usize) -> Tensor {
-    session.run(&[("x", floats(&[rows, WIDTH], 1.0))]).unwrap().remove(0)
+    session.run_tensors(Run::named(&[("x", floats(&[rows, WIDTH], 1.0))])).unwrap().remove(0)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_model_three_times_as_large_as_the_budget_gives_what_it_gives_whole() {
         let found = device.streams();
         assert!(found.streamed_bytes > BUDGET && found.slot_bytes < BUDGET, "{found:?}");
         assert!(device.memory().peak_bytes <= BUDGET);
-        let memory = session.memory();
+        let memory = session.report().memory;
         assert!(memory.mapped_bytes > memory.initializer_bytes, "{memory:?}");
         drop(session);
         assert_eq!(device.memory().used_bytes, 0);
@@ -110,7 +110,10 @@ fn without_reading_ahead_every_load_is_waited_for() {
 fn a_layer_larger_than_the_budget_is_refused_with_the_numbers() {
     let Some(device) = limited(PoolConfig::default().within(150_000)) else { return };
     let session = support::session(&device, &layers(), &SessionOptions::default()).unwrap();
-    let error = session.run(&[("x", floats(&[1, WIDTH], 1.0))]).unwrap_err().to_string();
+    let error = session
+        .run_tensors(Run::named(&[("x", floats(&[1, WIDTH], 1.0))]))
+        .unwrap_err()
+        .to_string();
     let layer = (WIDTH * WIDTH * 4).to_string();
     assert!(error.contains(&layer) && error.contains("150000"), "{error}");
 }
@@ -171,8 +174,8 @@ fn packed_weights_are_kept_in_a_file_and_give_the_same() {
     let session = support::session(&device, &packed(), &SessionOptions::default()).unwrap();
     for rows in [1_i64, 20, 1] {
         let x = Tensor::vector((0..rows).map(|at| at * 97).collect::<Vec<_>>());
-        let found = session.run(&[("x", x.clone())]).unwrap();
-        assert_eq!(found, known.run(&[("x", x)]).unwrap());
+        let found = session.run_tensors(Run::named(&[("x", x.clone())])).unwrap();
+        assert_eq!(found, known.run_tensors(Run::named(&[("x", x)])).unwrap());
     }
     assert!(device.streams().streamed_bytes > 1_000_000, "{:?}", device.streams());
     assert!(device.memory().peak_bytes <= 500_000);
@@ -199,7 +202,7 @@ fn a_matrix_of_many_nodes_is_packed_once_though_threads_want_it_at_once() {
     let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
     let uploaded = device.counters.upload_bytes.load(Ordering::Relaxed);
     assert!((1 << 21..3 << 21).contains(&uploaded), "{uploaded}");
-    let found = session.run(&[("x", floats(&[2, 1024], 1.0))]).unwrap();
+    let found = session.run_tensors(Run::named(&[("x", floats(&[2, 1024], 1.0))])).unwrap();
     assert!(found.iter().all(|one| *one == found[0]));
 }
 

@@ -13,7 +13,7 @@ use galatea_runtime::tune::{
     ChoiceSource, MachineTuning, SearchLimits, StrategyKind, TuningCache, TuningOutcome,
     TuningProblem, TuningRecord, TuningSearch,
 };
-use galatea_runtime::{Precision, Session, SessionOptions};
+use galatea_runtime::{Precision, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 fn empty() -> Graph {
@@ -155,7 +155,7 @@ fn check(
     assert_eq!(choose(&problem.space), Some(last));
     let tuned = session(&device, &graph, options(ChoiceSource(Some(Arc::new(tuning)))));
     let expected = evaluate::run(&graph, &fed).unwrap();
-    let results = tuned.run_owned(fed).unwrap();
+    let results = tuned.run_tensors(Run::owned(fed)).unwrap();
     compare(&results[0], &expected[0], Tolerance::Within(near)).unwrap();
 }
 

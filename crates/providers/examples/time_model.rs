@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
-use galatea_runtime::{IoInfo, ProfileRow, RuntimeError, Session, SessionOptions};
+use galatea_runtime::{IoInfo, ProfileRow, Run, RuntimeError, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 struct Arguments(Vec<String>);
@@ -91,12 +91,12 @@ fn print_plans(
         let tensors = tensors?;
         let inputs: Vec<(&str, Tensor)> =
             tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-        let before = session.plans();
-        match session.run(&inputs) {
+        let before = session.report().plans;
+        match session.run_tensors(Run::named(&inputs)) {
             Ok(_) | Err(RuntimeError::MemoryLimit { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let plan = session.plans();
+        let plan = session.report().plans;
         let time = milliseconds(plan.time - before.time);
         let over = plan.arena_bytes as f64 / plan.live_bytes.max(1) as f64 * 100.0 - 100.0;
         let (arena, live) = (plan.arena_bytes, plan.live_bytes);
@@ -129,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         milliseconds(loaded),
         milliseconds(start.elapsed() - loaded),
         session.partition_providers(),
-        session.memory()
+        session.report().memory
     );
     let make = |length: usize| -> Result<Vec<(String, Tensor)>, Box<dyn Error>> {
         let one = |info: &IoInfo| Ok((info.name.clone(), made_up(info, batch, length)?));
@@ -142,8 +142,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let inputs: Vec<(&str, Tensor)> =
         tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let start = Instant::now();
-    let outputs = session.run(&inputs)?;
-    println!("first run {:.3} ms, {:?}", milliseconds(start.elapsed()), session.plans());
+    let outputs = session.run_tensors(Run::named(&inputs))?;
+    println!("first run {:.3} ms, {:?}", milliseconds(start.elapsed()), session.report().plans);
     if let (Some(path), Some(output)) = (arguments.text("--dump"), outputs.first()) {
         std::fs::write(path, output.as_bytes()?)?;
     }
@@ -151,7 +151,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (begin, mut times) = (Instant::now(), Vec::new());
     while begin.elapsed() < limit {
         let start = Instant::now();
-        session.run(&inputs)?;
+        session.run_tensors(Run::named(&inputs))?;
         times.push(start.elapsed());
     }
     times.sort_unstable();
@@ -161,10 +161,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             "median {:.3} ms, least {:.3} ms of {runs} runs, arena {} bytes",
             milliseconds(*median),
             milliseconds(*least),
-            session.memory().arena_bytes
+            session.report().memory.arena_bytes
         );
     }
-    let (_, rows) = session.profile(&inputs)?;
+    let rows = session.run(Run::named(&inputs).profiled())?.rows;
     print_profile(&rows, arguments.number("--rows", 10)?);
     Ok(())
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use galatea_graph::{Datum, Fact, Graph, evaluate};
-use galatea_runtime::device_selector::DeviceLanes;
+use galatea_graph::{Datum, Graph, evaluate};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProfileRow, ProviderClaims, RunFence,
-    RuntimeError, SessionOptions, sized,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, MemoryReport, NodeClaim,
+    PartitionReport, PartitionResult, PartitionRun, ProfileRow, ProviderClaims, ProviderTraits,
+    RunFence, RuntimeError,
 };
 use galatea_tensor::Tensor;
 
@@ -27,45 +27,25 @@ const NODE_NS: f64 = 1000.0;
 pub struct ReferenceProvider;
 
 impl ExecutionProvider for ReferenceProvider {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> ProviderTraits {
+        let lanes = HostCores::lanes();
+        ProviderTraits { is_fallback: true, lanes, ..ProviderTraits::named(NAME) }
     }
 
-    fn is_fallback(&self) -> bool {
-        true
-    }
-
-    fn lanes(&self) -> DeviceLanes {
-        HostCores::lanes()
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, &sized(facts))
-    }
-
-    fn claim_usual(
-        &self,
-        graph: &Graph,
-        _facts: &[Option<Fact>],
-        usual: &[Option<Fact>],
-    ) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
         let claim = |(index, node)| NodeClaim {
             nodes: vec![index],
-            cost_ns: cost::demand(node, usual).operations * OPERATION_NS + NODE_NS,
+            cost_ns: cost::demand(node, request.typical).operations * OPERATION_NS + NODE_NS,
             kernel: NAME.into(),
         };
         ProviderClaims {
-            claims: graph.nodes.iter().enumerate().map(claim).collect(),
+            claims: request.graph.nodes.iter().enumerate().map(claim).collect(),
             ..ProviderClaims::default()
         }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(ReferenceExecutable { graph }))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(ReferenceExecutable { graph: request.graph }))
     }
 }
 
@@ -73,13 +53,13 @@ struct ReferenceExecutable {
     graph: Arc<Graph>,
 }
 
-impl Executable for ReferenceExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        let outputs = evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from);
-        RunFence::ready(outputs.and_then(adjacent))
+impl ReferenceExecutable {
+    fn run(&self, inputs: Vec<Datum>) -> Result<PartitionResult, RuntimeError> {
+        let outputs = evaluate::run_values(&self.graph, inputs)?;
+        Ok(adjacent(outputs)?.into())
     }
 
-    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+    fn profile(&self, inputs: Vec<Datum>) -> Result<PartitionResult, RuntimeError> {
         let mut run = evaluate::ReferenceRun::new(&self.graph, inputs)?;
         let mut rows = Vec::with_capacity(self.graph.nodes.len());
         for (index, node) in self.graph.nodes.iter().enumerate() {
@@ -94,16 +74,26 @@ impl Executable for ReferenceExecutable {
                 ..ProfileRow::default()
             });
         }
-        Ok((adjacent(run.outputs()?)?, rows))
+        Ok(PartitionResult { outputs: adjacent(run.outputs()?)?, rows })
+    }
+}
+
+impl Executable for ReferenceExecutable {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        RunFence::ready(match run.profile {
+            true => self.profile(run.inputs),
+            false => self.run(run.inputs),
+        })
     }
 
-    fn memory(&self) -> MemoryReport {
+    fn report(&self) -> PartitionReport {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
         let (mapped, own): (Vec<&Tensor>, Vec<&Tensor>) = weights.partition(|t| t.is_mapped());
         let bytes = |all: Vec<&Tensor>| all.into_iter().map(Tensor::size_bytes).sum();
         let initializer_bytes = bytes(own);
         let mapped_bytes = bytes(mapped);
-        MemoryReport { initializer_bytes, mapped_bytes, arena_bytes: 0 }
+        let memory = MemoryReport { initializer_bytes, mapped_bytes, arena_bytes: 0 };
+        PartitionReport { memory, ..PartitionReport::default() }
     }
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use galatea_graph::Graph;
 use galatea_graph::limits::{self, GraphLimits};
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::model::{self, FLOAT};
 use galatea_testkit::noise::NoiseGenerator;
@@ -144,7 +144,11 @@ fn refusals(node: NodeProto, inputs: &[(&str, &[usize])], constants: &[(&str, &[
             .iter()
             .map(|(name, shape)| (*name, Tensor::zeros(DataType::Fp32, shape).unwrap()))
             .collect();
-        assert!(session.run(&given).is_err(), "{} computes it", provider.name());
+        assert!(
+            session.run_tensors(Run::named(&given)).is_err(),
+            "{} computes it",
+            provider.name()
+        );
     }
 }
 
@@ -217,7 +221,9 @@ fn windows_whose_steps_are_beyond_the_kernels_run_by_the_reference() {
                 let options = SessionOptions { threads: 1, ..SessionOptions::default() };
                 let session =
                     Session::new(graph.clone(), &[Arc::clone(provider)], &options).ok()?;
-                session.run(&[(x.0, Tensor::zeros(DataType::Fp32, x.1).unwrap())]).ok()
+                session
+                    .run_tensors(Run::named(&[(x.0, Tensor::zeros(DataType::Fp32, x.1).unwrap())]))
+                    .ok()
             };
             let answers: Vec<_> = PROVIDERS.iter().map(answer).collect();
             assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{op} {name} {list:?}");

@@ -12,7 +12,7 @@ use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
 use galatea_providers::{by_name, reference};
 use galatea_runtime::tune::{SearchLimits, StrategyKind, TuningSearch};
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 fn library() -> Option<BlasLibrary> {
@@ -91,8 +91,10 @@ fn products_of_a_library_give_what_the_reference_gives() {
     let routed = session(&providers(blas, Some(CHEAP)));
     for rows in [1, 3, 17, 130] {
         let x = floats(&[rows, 40], 9);
-        let (found, wanted) =
-            (routed.run(&[("x", x.clone())]).unwrap(), plain.run(&[("x", x)]).unwrap());
+        let (found, wanted) = (
+            routed.run_tensors(Run::named(&[("x", x.clone())])).unwrap(),
+            plain.run_tensors(Run::named(&[("x", x)])).unwrap(),
+        );
         for (found, wanted) in found.iter().zip(&wanted) {
             let (a, b) = (found.to_vec::<f32>().unwrap(), wanted.to_vec::<f32>().unwrap());
             // Forty terms of products that are at most a few in size, three layers of them.

@@ -11,7 +11,7 @@ use galatea_formats::safetensors;
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{Dim, Fact, Graph, Operator, evaluate};
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 const ROWS: usize = 24;
@@ -59,7 +59,7 @@ fn check(what: &str, graph: &Graph, inputs: &[Tensor], share: f32) {
     let expected = evaluate::run(graph, inputs).unwrap();
     let providers = [galatea_providers::by_name("cpu").unwrap()];
     let session = Session::new(graph.clone(), &providers, &SessionOptions::default()).unwrap();
-    let found = session.run_owned(inputs.to_vec()).unwrap();
+    let found = session.run_tensors(Run::owned(inputs.to_vec())).unwrap();
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
         assert_eq!(found.shape(), expected.shape(), "{what}");

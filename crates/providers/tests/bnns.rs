@@ -10,7 +10,7 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::cpu::{BlasRoute, CpuProvider, ProductCosts};
 use galatea_providers::{by_name, reference};
 use galatea_runtime::tune::{SearchLimits, StrategyKind, TuningSearch};
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Run, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
 
 /// Costs with which every product of more than a few rows goes to BNNS.
@@ -83,12 +83,12 @@ fn products_of_bnns_give_what_the_reference_gives() {
             &[by_name(reference::NAME).unwrap()],
             &SessionOptions::default(),
         );
-        let wanted = plain.unwrap().run(&inputs(&net)).unwrap();
+        let wanted = plain.unwrap().run_tensors(Run::named(&inputs(&net))).unwrap();
         for (precision, _, tolerance) in PRECISIONS {
             let routed = session(&net, precision, Some(BnnsLibrary::plain()), Some(CHEAP));
             // The second run finds the weights made.
             for _ in 0..2 {
-                let found = routed.run(&inputs(&net)).unwrap();
+                let found = routed.run_tensors(Run::named(&inputs(&net))).unwrap();
                 compare(&found[0], &wanted[0], Tolerance::Within(tolerance)).unwrap();
             }
         }
@@ -99,9 +99,10 @@ fn products_of_bnns_give_what_the_reference_gives() {
 fn what_bnns_refuses_the_kernels_compute() {
     let net = net(17);
     for (precision, ..) in PRECISIONS {
-        let alone = session(&net, precision, None, None).run(&inputs(&net)).unwrap();
+        let alone =
+            session(&net, precision, None, None).run_tensors(Run::named(&inputs(&net))).unwrap();
         let refused = session(&net, precision, Some(BnnsLibrary::refusing()), Some(CHEAP));
-        let found = refused.run(&inputs(&net)).unwrap();
+        let found = refused.run_tensors(Run::named(&inputs(&net))).unwrap();
         compare(&found[0], &alone[0], Tolerance::Exact).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use galatea_graph::{
     SubgraphAttribute, TensorSequence, ValueId, tensors_only,
 };
 use galatea_providers::{all, by_name};
-use galatea_runtime::{IoInfo, OptimiseLevel, PreparedGraph, Session, SessionOptions};
+use galatea_runtime::{IoInfo, OptimiseLevel, PreparedGraph, Run, Session, SessionOptions};
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor, Tolerance, compare};
 use galatea_testkit::exported::control_flow;
 
@@ -70,7 +70,7 @@ fn rewritten_graphs_with_bodies_run_after_they_were_stored() {
             let run = |prepared| {
                 Session::of_prepared(prepared, &[Arc::clone(&provider)], &options(level))
                     .unwrap()
-                    .run(&given)
+                    .run_tensors(Run::named(&given))
                     .unwrap()
             };
             for (first, second) in run(prepared).iter().zip(&run(again)) {
@@ -95,7 +95,7 @@ fn models_with_control_flow_give_what_onnx_runtime_gives() {
             let graph = onnx::load(&control_flow(&format!("{name}.onnx"))).unwrap();
             let session = Session::new(graph, &[provider], &options(level)).unwrap();
             for _ in 0..2 {
-                let found = session.run(&given).unwrap();
+                let found = session.run_tensors(Run::named(&given)).unwrap();
                 assert_eq!(found.len(), expected.len());
                 for (info, found) in session.outputs().iter().zip(&found) {
                     let (_, expected) = expected.iter().find(|(n, _)| *n == info.name).unwrap();
@@ -147,17 +147,18 @@ fn bodies_are_packed_once_and_weigh_what_they_hold() {
     let session = |provider: &str, level| {
         Session::new(maker.graph.clone(), &[by_name(provider).unwrap()], &options(level)).unwrap()
     };
-    let expected = session("reference", OptimiseLevel::O0).run(&inputs).unwrap();
+    let expected =
+        session("reference", OptimiseLevel::O0).run_tensors(Run::named(&inputs)).unwrap();
     let fast = session("cpu", OptimiseLevel::default());
-    let found = fast.run(&inputs).unwrap();
+    let found = fast.run_tensors(Run::named(&inputs)).unwrap();
     let tolerance = Tolerance::Accumulated { terms: 512, accumulator: DataType::Fp32 };
     compare(&found[0], &expected[0], tolerance).unwrap();
-    let (_, rows) = fast.profile(&inputs).unwrap();
+    let rows = fast.run(Run::named(&inputs).profiled()).unwrap().rows;
     assert_eq!(rows[0].kernel, "bodies");
     // The weight moved into the body and is counted there, with its packed copy.
     let inside = fast.graph().nodes[0].operator.bodies()[0].graph();
     assert!(inside.constant(inside.find_value("weight").unwrap()).is_some());
-    assert!(fast.memory().initializer_bytes >= 2 * 64 * 64 * size_of::<f32>());
+    assert!(fast.report().memory.initializer_bytes >= 2 * 64 * 64 * size_of::<f32>());
     assert!(!fast.time_follows_shapes());
 }
 
@@ -179,13 +180,13 @@ fn a_session_takes_and_gives_sequences_and_optional_values() {
         let session =
             Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
         let given = [("list", sequence(vec![one.clone()])), ("x", Datum::Tensor(two.clone()))];
-        let found = session.run_values(&given).unwrap();
+        let found = session.run(Run::values(&given)).map(|ran| ran.outputs).unwrap();
         let expected = sequence(vec![one.clone(), two.clone()]);
         assert_eq!(found[0], expected);
         assert_eq!(found[1], Datum::Optional(Some(Box::new(expected))));
         assert_eq!(found[2], Datum::Tensor(Tensor::scalar(2_i64)));
         let wrong = [("list", Datum::Tensor(one.clone())), ("x", Datum::Tensor(two.clone()))];
-        let text = session.run_values(&wrong).unwrap_err().to_string();
+        let text = session.run(Run::values(&wrong)).map(|ran| ran.outputs).unwrap_err().to_string();
         assert!(
             text.contains("input 'list' is a tensor, expected a sequence of type FP32"),
             "{text}"
@@ -280,7 +281,10 @@ fn a_loop_that_appends_to_a_sequence_does_not_copy_it_each_time() {
         probe.moves.store(0, Ordering::Relaxed);
         let session =
             Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
-        let found = session.run_values(&[("item", Datum::Tensor(floats(&[4], 1)))]).unwrap();
+        let found = session
+            .run(Run::values(&[("item", Datum::Tensor(floats(&[4], 1)))]))
+            .map(|ran| ran.outputs)
+            .unwrap();
         let list = found.into_iter().next().unwrap().into_sequence().unwrap();
         assert_eq!(list.items().len(), usize::try_from(ROUNDS / 2).unwrap());
         // The list grows by doubling: it moves a dozen times.

@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{Maker, floats};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::by_name;
-use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, Run, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
 
 const CHAIN: &str = "conv_chain-f32-bands";
@@ -135,8 +135,8 @@ fn bands_need_no_room_for_the_wide_image_and_are_the_same_on_any_threads() {
         let options = SessionOptions { threads, ..SessionOptions::default() };
         let cpu = by_name("cpu").unwrap();
         let session = Session::new(maker.graph.clone(), &[cpu], &options).unwrap();
-        let outputs = session.run(&[("x", image)]).unwrap();
-        assert!(session.plans().arena_bytes < side * side * wide * size_of::<f32>());
+        let outputs = session.run_tensors(Run::named(&[("x", image)])).unwrap();
+        assert!(session.report().plans.arena_bytes < side * side * wide * size_of::<f32>());
         outputs
     };
     let together = run(1, image.clone());

@@ -4,7 +4,7 @@
 use galatea_graph::evaluate;
 use galatea_graph::rewrite::{RewriteLevel, optimise};
 use galatea_providers::by_name;
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::exported::{file, inputs};
 
@@ -171,7 +171,7 @@ fn exports_are_rewritten_and_compute_the_same() {
             named.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         let options = SessionOptions { threads: 2, ..SessionOptions::default() };
         let session = Session::new(graph, &[by_name("cpu").unwrap()], &options).unwrap();
-        let found = session.run(&named).unwrap();
+        let found = session.run_tensors(Run::named(&named)).unwrap();
         assert_close(&found, &expected, &format!("{} on the CPU", export.name));
     }
     assert!(wrong.is_empty(), "rewriting left other nodes:\n{}", wrong.join("\n"));

@@ -5,7 +5,7 @@ use crate::support::{Maker, floats, values};
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_kernels::Isa;
 use galatea_kernels::isa::Bf16Isa;
-use galatea_runtime::{OptimiseLevel, Precision, Session};
+use galatea_runtime::{OptimiseLevel, Precision, Run, Session};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 type Value = Option<ValueId>;
@@ -101,13 +101,13 @@ fn run(maker: &Maker, provider: &str, precision: Precision) -> (Vec<Tensor>, usi
     let session = Session::new(maker.graph.clone(), &providers, &options).unwrap();
     let inputs: Vec<(&str, Tensor)> =
         maker.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    let found = session.run(&inputs).unwrap();
-    let again = session.run(&inputs).unwrap();
+    let found = session.run_tensors(Run::named(&inputs)).unwrap();
+    let again = session.run_tensors(Run::named(&inputs)).unwrap();
     for (found, again) in found.iter().zip(&again) {
         assert_eq!(found.dtype(), DataType::Fp32);
         compare(again, found, Tolerance::Exact).unwrap();
     }
-    (found, session.plans().live_bytes)
+    (found, session.report().plans.live_bytes)
 }
 
 /// Checks that a session in BF16 needs no more than so many percent of the memory of one in FP32, and stays near the

@@ -3,6 +3,7 @@
 use crate::support;
 use crate::support::{Maker, check_node, check_outputs, floats, ints};
 use galatea_graph::AttributeValue;
+use galatea_runtime::Run;
 use galatea_tensor::Tensor;
 
 fn text(value: &str) -> AttributeValue {
@@ -226,7 +227,8 @@ fn rows_are_gathered_and_wrong_indices_are_errors() {
     let table = maker.constant(table);
     let y = maker.node("Gather", &[], &[table, indices], 1);
     maker.graph.outputs = y.iter().flatten().copied().collect();
-    let error = maker.session("cpu").run(&[("i", ints(&[1, 1], &[10]))]).unwrap_err();
+    let error =
+        maker.session("cpu").run_tensors(Run::named(&[("i", ints(&[1, 1], &[10]))])).unwrap_err();
     assert!(error.to_string().contains("index 10"), "{error}");
     let (_, rows) = maker.check(&y, 1);
     support::assert_kernel(&rows, "gather-any");

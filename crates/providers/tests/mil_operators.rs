@@ -2,7 +2,7 @@
 
 use galatea_graph::Graph;
 use galatea_providers::by_name;
-use galatea_runtime::{OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 use galatea_testkit::mil;
 
@@ -24,7 +24,7 @@ fn every_case_gives_its_recorded_outputs_on_kernels() {
             Ok(move |inputs: &[Tensor]| {
                 let named: Vec<(&str, Tensor)> =
                     names.iter().map(String::as_str).zip(inputs.iter().cloned()).collect();
-                session.run(&named).map_err(|error| error.to_string())
+                session.run_tensors(Run::named(&named)).map_err(|error| error.to_string())
             })
         });
         if let Err(text) = checked {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::support::values;
 use galatea_graph::Dim;
 use galatea_providers::{all, by_name};
-use galatea_runtime::{IoInfo, Session, SessionOptions};
+use galatea_runtime::{IoInfo, Run, Session, SessionOptions};
 use galatea_tensor::{ByteString, DataType, Tensor, Tolerance, compare, with_number};
 
 fn samples() -> PathBuf {
@@ -51,7 +51,7 @@ fn run(session: &Session, batch: usize, seed: u32) -> Vec<Tensor> {
     let made: Vec<Tensor> =
         session.inputs().iter().map(|info| made_up(info, batch, seed)).collect();
     let names = session.inputs().iter().map(|info| info.name.as_str());
-    session.run(&names.zip(made).collect::<Vec<_>>()).unwrap()
+    session.run_tensors(Run::named(&names.zip(made).collect::<Vec<_>>())).unwrap()
 }
 
 fn assert_close(found: &[Tensor], expected: &[Tensor]) {
@@ -86,10 +86,10 @@ fn a_row_in_a_batch_equals_the_row_alone() {
         let session = load(name, "cpu");
         let info = &session.inputs()[0];
         let batch = made_up(info, 4, 3);
-        let together = session.run(&[(&info.name, batch.clone())]).unwrap();
+        let together = session.run_tensors(Run::named(&[(&info.name, batch.clone())])).unwrap();
         for row in 0..4 {
             let one = batch.slice_axis(0, row, 1, 1).unwrap();
-            let alone = session.run(&[(&info.name, one)]).unwrap();
+            let alone = session.run_tensors(Run::named(&[(&info.name, one)])).unwrap();
             let of_batch: Vec<Tensor> =
                 together.iter().map(|all| all.slice_axis(0, row, 1, 1).unwrap()).collect();
             assert_close(&alone, &of_batch);
@@ -115,7 +115,7 @@ fn threads_share_a_session_with_different_shapes() {
             });
         }
     });
-    assert!(session.memory().arena_bytes > 0);
+    assert!(session.report().memory.arena_bytes > 0);
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn arenas_are_within_a_tenth_of_what_lives_at_once_and_plans_are_few() {
     let session = load("sentence", "cpu");
     for batch in 1..100 {
         run(&session, batch, 7);
-        let report = session.plans();
+        let report = session.report().plans;
         assert!(report.live_bytes > 0, "{report:?}");
         assert!(report.arena_bytes >= report.live_bytes, "{report:?}");
         assert!(report.arena_bytes * 10 <= report.live_bytes * 11 + 64 * 10, "{report:?}");
     }
-    let report = session.plans();
+    let report = session.report().plans;
     assert_eq!((report.plans, report.made), (SessionOptions::default().plan_cache, 99));
 }
 
@@ -148,6 +148,6 @@ fn a_memory_limit_refuses_a_run_and_says_what_it_needs() {
     let options = SessionOptions { memory_limit_bytes: Some(64), ..SessionOptions::default() };
     let session = Session::new(graph, &[by_name("cpu").unwrap()], &options).unwrap();
     let info = &session.inputs()[0];
-    let error = session.run(&[(&info.name, made_up(info, 1, 1))]).unwrap_err();
+    let error = session.run_tensors(Run::named(&[(&info.name, made_up(info, 1, 1))])).unwrap_err();
     assert!(error.to_string().contains("64 are allowed"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use galatea_graph::{Datum, Graph, ONNX_DOMAIN};
 use galatea_providers::{by_name, cpu};
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_testkit::conformance::{TestedProvider, run_with};
 use galatea_testkit::expectations::CPU;
 use galatea_testkit::page::{KernelName, operators_page};
@@ -53,7 +53,7 @@ fn run_session(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
         return Err(format!("the model takes {names:?}, {} inputs are given", inputs.len()));
     }
     let bound: Vec<(&str, Datum)> = names.iter().map(String::as_str).zip(inputs).collect();
-    session.run_values(&bound).map_err(|error| error.to_string())
+    session.run(Run::values(&bound)).map(|ran| ran.outputs).map_err(|error| error.to_string())
 }
 
 fn main() {

@@ -2,7 +2,7 @@
 
 use crate::support::{Maker, assert_kernel, floats, ints};
 use galatea_graph::{AttributeValue, ValueId};
-use galatea_runtime::OptimiseLevel;
+use galatea_runtime::{OptimiseLevel, Run};
 use galatea_tensor::{DataType, Tensor, Tolerance, bf16, compare, f16};
 
 /// Six query heads share two key heads.
@@ -143,9 +143,9 @@ fn caches_of_all_layers_stay_where_they_are() {
         let maker = layers(3, level);
         let inputs: Vec<(&str, Tensor)> =
             maker.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-        let expected = maker.session("reference").run(&inputs).unwrap();
+        let expected = maker.session("reference").run_tensors(Run::named(&inputs)).unwrap();
         let session = maker.session("cpu");
-        let (_, rows) = session.profile(&inputs).unwrap();
+        let rows = session.run(Run::named(&inputs).profiled()).unwrap().rows;
         assert_eq!(rows.iter().filter(|row| row.kernel == KERNEL).count(), 3, "{rows:?}");
         let copied = |tensor: &Tensor| {
             Tensor::from_bytes(tensor.dtype(), tensor.shape(), tensor.as_bytes().unwrap()).unwrap()
@@ -153,7 +153,7 @@ fn caches_of_all_layers_stay_where_they_are() {
         let owned: Vec<Tensor> = inputs.iter().map(|(_, tensor)| copied(tensor)).collect();
         let at = |tensor: &Tensor| tensor.as_bytes().unwrap().as_ptr();
         let before: Vec<_> = owned[4..].iter().map(at).collect();
-        let found = session.run_owned(owned).unwrap();
+        let found = session.run_tensors(Run::owned(owned)).unwrap();
         let after: Vec<_> = found[1..].iter().map(at).collect();
         assert_eq!(before, after, "{level:?}: caches were copied");
         for (found, expected) in found.iter().zip(&expected) {
@@ -175,7 +175,7 @@ fn places_that_do_not_fit_are_errors_that_say_what_was_found() {
                 (other.as_str(), if other == name { value.clone() } else { tensor.clone() })
             })
             .collect();
-        session.run(&inputs).unwrap_err().to_string()
+        session.run_tensors(Run::named(&inputs)).unwrap_err().to_string()
     };
     let text = run("blocks", ints(&[1, 4], &[3, 6, 0, 9]));
     assert!(text.contains("block 9, the caches have 9"), "{text}");

@@ -11,7 +11,7 @@ use galatea_runtime::quantize::{
     AccuracyBound, NamedInputs, QuantizeContext, QuantizeMode, QuantizeOptions, QuantizedModel,
     RangeMethod, RoundingAlgorithm, quantize,
 };
-use galatea_runtime::{ExecutionProvider, RuntimeError, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, RuntimeError, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 struct Net {
@@ -131,8 +131,9 @@ fn ran(graph: &Graph, provider: &str, sample: &NamedInputs) -> (Vec<String>, Vec
     let session = Session::new(graph.clone(), &providers, &options).unwrap();
     let named: Vec<(&str, Tensor)> =
         sample.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    let (outputs, rows) = session.profile(&named).unwrap();
-    (rows.into_iter().map(|row| row.kernel).collect(), outputs)
+    let profiled = session.run(Run::named(&named).profiled()).unwrap();
+    let kernels = profiled.rows.iter().map(|row| row.kernel.clone()).collect();
+    (kernels, profiled.tensors().unwrap())
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::support::{Maker, floats, ints};
 use galatea_graph::{AttributeValue, ValueId};
+use galatea_runtime::Run;
 use galatea_tensor::{Tensor, Tolerance, compare};
 use proptest::prelude::*;
 
@@ -116,20 +117,21 @@ fn a_result_lies_over_an_input_that_nobody_else_knows() {
     let session = maker.session("cpu");
     let at = |tensor: &Tensor| tensor.as_bytes().unwrap().as_ptr();
     let (x, y) = (floats(&[2, 3], 1), floats(&[2, 3], 2));
-    let expected = session.run(&[("x", x.clone()), ("y", y.clone())]).unwrap();
+    let expected = session.run_tensors(Run::named(&[("x", x.clone()), ("y", y.clone())])).unwrap();
     let (x_at, y_at) = (at(&x), at(&y));
     // The caller keeps the first, and the second is read once more after the sum.
-    let found = session.run_owned(vec![x.clone(), y]).unwrap();
+    let found = session.run_tensors(Run::owned(vec![x.clone(), y])).unwrap();
     assert!(at(&found[0]) != x_at && at(&found[0]) != y_at && at(&found[1]) == y_at);
     for (found, expected) in found.iter().zip(&expected) {
         compare(found, expected, Tolerance::Exact).unwrap();
     }
-    let found = session.run_owned(vec![x, floats(&[2, 3], 2)]).unwrap();
+    let found = session.run_tensors(Run::owned(vec![x, floats(&[2, 3], 2)])).unwrap();
     assert_eq!(at(&found[0]), x_at);
     compare(&found[0], &expected[0], Tolerance::Exact).unwrap();
-    let error = session.run_owned(vec![floats(&[2, 3], 1)]).unwrap_err();
+    let error = session.run_tensors(Run::owned(vec![floats(&[2, 3], 1)])).unwrap_err();
     assert!(error.to_string().contains("1 inputs, the model takes 2"), "{error}");
-    let error = session.run_owned(vec![floats(&[2, 3], 1), ints(&[2], &[1, 2])]).unwrap_err();
+    let error =
+        session.run_tensors(Run::owned(vec![floats(&[2, 3], 1), ints(&[2], &[1, 2])])).unwrap_err();
     assert!(error.to_string().contains("'y'"), "{error}");
 }
 
@@ -142,7 +144,9 @@ fn an_output_that_is_given_back_is_written_again() {
     maker.graph.outputs = vec![product[0].unwrap(), sum[0].unwrap()];
     let session = maker.session("cpu");
     let at = |tensor: &Tensor| tensor.as_bytes().unwrap().as_ptr();
-    let run = |rows: usize, seed: u32| session.run(&[("x", floats(&[rows, 3], seed))]).unwrap();
+    let run = |rows: usize, seed: u32| {
+        session.run_tensors(Run::named(&[("x", floats(&[rows, 3], seed))])).unwrap()
+    };
     let [first, kept]: [Tensor; 2] = run(4, 1).try_into().unwrap();
     let place = at(&first);
     session.return_buffer(0, first);
@@ -152,7 +156,10 @@ fn an_output_that_is_given_back_is_written_again() {
     for (rows, same) in [(2, true), (4, true), (1, true), (5, false)] {
         let seed = u32::try_from(rows).unwrap();
         let found = run(rows, seed);
-        let expected = maker.session("reference").run(&[("x", floats(&[rows, 3], seed))]).unwrap();
+        let expected = maker
+            .session("reference")
+            .run_tensors(Run::named(&[("x", floats(&[rows, 3], seed))]))
+            .unwrap();
         for (found, expected) in found.iter().zip(&expected) {
             compare(found, expected, Tolerance::Exact).unwrap();
         }
@@ -174,6 +181,7 @@ fn a_shape_beyond_memory_is_an_error() {
     let y = maker.node("Expand", &[], &[x, shape], 1);
     let z = maker.node("ReduceSum", &[], &y, 1);
     maker.graph.outputs = z.iter().flatten().copied().collect();
-    let error = maker.session("cpu").run(&[("x", floats(&[1], 1))]).unwrap_err();
+    let error =
+        maker.session("cpu").run_tensors(Run::named(&[("x", floats(&[1], 1))])).unwrap_err();
     assert!(error.to_string().contains("the limit of a value"), "{error}");
 }

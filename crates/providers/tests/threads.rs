@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::Barrier;
 
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{Tensor, Tolerance, compare};
 use support::{Maker, floats};
 
@@ -51,7 +51,8 @@ fn sessions_that_run_at_once_have_the_workers_of_the_largest() {
     let inputs: Vec<(&str, Tensor)> =
         net.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let counts = [2, 4, 1, 3, 4, 2];
-    let wanted = counts.map(|threads| session(&net, threads).run(&inputs).unwrap());
+    let wanted =
+        counts.map(|threads| session(&net, threads).run_tensors(Run::named(&inputs)).unwrap());
     assert_eq!(workers(), Vec::<String>::new(), "workers end with the last session");
     let sessions = counts.map(|threads| session(&net, threads));
     let together = Barrier::new(counts.len());
@@ -61,7 +62,7 @@ fn sessions_that_run_at_once_have_the_workers_of_the_largest() {
             scope.spawn(move || {
                 together.wait();
                 for _ in 0..30 {
-                    let found = session.run(inputs).unwrap();
+                    let found = session.run_tensors(Run::named(inputs)).unwrap();
                     // The same threads give the same bits, whoever helps.
                     compare(&found[0], &wanted[0], Tolerance::Exact).unwrap();
                     assert_eq!(workers(), ["kernel-1", "kernel-2", "kernel-3"]);

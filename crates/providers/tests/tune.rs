@@ -10,7 +10,7 @@ use galatea_runtime::tune::{
     ChoiceSource, ConfigSpace, MachineTuning, SearchEnd, SearchLimits, StrategyKind, TuningCache,
     TuningKey, TuningRecord, TuningSearch,
 };
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 /// A convolution of images that are large enough for minimal filtering.
@@ -36,7 +36,7 @@ fn session(choices: Option<Arc<dyn TuningCache>>) -> Session {
 }
 
 fn run(session: &Session) -> Tensor {
-    session.run(&[("x", floats(&[1, 16, 14, 14], 1))]).unwrap().remove(0)
+    session.run_tensors(Run::named(&[("x", floats(&[1, 16, 14, 14], 1))])).unwrap().remove(0)
 }
 
 /// Answers with the last candidate, and notes the questions.

@@ -10,11 +10,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
+use galatea_graph::{Attributes, Dim, Fact, Graph, ONNX_DOMAIN};
 use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, OptimiseLevel, PlacementOptions,
-    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions, TurnSource,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, OptimiseLevel,
+    PartitionRun, PlacementOptions, ProviderClaims, ProviderTraits, Run, RunFence, RuntimeError,
+    Session, SessionOptions, TurnSource,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -29,32 +30,26 @@ struct Idle(&'static str);
 struct IdleExecutable;
 
 impl ExecutionProvider for Idle {
-    fn name(&self) -> &'static str {
-        self.0
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named(self.0)
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1e3, kernel: String::new() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
         ProviderClaims { claims, launch_ns: 1e3, ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        _graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
+    fn compile(&self, _request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         Ok(Box::new(IdleExecutable))
     }
 }
 
 impl Executable for IdleExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         RunFence::ready(Ok(inputs))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }
 
@@ -92,13 +87,13 @@ fn main() {
     let input = [("x", Tensor::from_vec(&[2, 24, 3], vec![1.0_f32; 144]).unwrap())];
     let mut times = vec![Vec::new(); sessions.len()];
     for (_, session) in &sessions {
-        session.settle(&input, Duration::from_secs(5)).unwrap();
+        session.try_placements(&input, Duration::from_secs(5)).unwrap();
     }
     for _ in 0..ROUNDS {
         for ((_, session), times) in sessions.iter().zip(&mut times) {
             let begin = Instant::now();
             for _ in 0..RUNS {
-                session.run(&input).unwrap();
+                session.run_tensors(Run::named(&input)).unwrap();
             }
             times.push(begin.elapsed().as_secs_f64() / f64::from(RUNS));
         }

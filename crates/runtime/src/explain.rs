@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::executable::PlacedOperator;
 use crate::provider::ClaimRefusal;
 
 /// One node's place.
@@ -19,21 +20,6 @@ pub struct NodeExplanation {
     pub cost_ns: f64,
     /// `(provider, reason)` of those that do not run it, or run it without a kernel of their own.
     pub refusals: Vec<(String, String)>,
-}
-
-/// An operator of a partition that a system's framework has divided among its units.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlacedOperator {
-    /// The operator, as the framework names it.
-    pub operator: String,
-    /// The names of what it gives.
-    pub outputs: Vec<String>,
-    /// The unit that is to run it.
-    pub planned: String,
-    /// The units that could.
-    pub supported: Vec<String>,
-    /// Its share of the partition's cost, from 0 to 1, where that is known.
-    pub weight: Option<f64>,
 }
 
 /// Explanation of how a session runs its graph; `Display` prints a report.

@@ -14,13 +14,14 @@ pub mod chips;
 pub mod cost;
 pub mod device_selector;
 mod error;
+mod executable;
 mod explain;
-mod fallback_providers;
 mod options;
 pub mod partition;
 pub mod plan;
 pub mod power;
 pub mod prefetch;
+mod profile;
 mod provider;
 pub mod quantize;
 mod roofline;
@@ -34,18 +35,25 @@ mod work;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;
-pub use explain::{NodeExplanation, PlacedOperator, SessionExplanation};
-pub use fallback_providers::FallbackProviders;
+pub use executable::{
+    BufferExchange, Executable, ExecutableTraits, MemoryReport, PartitionReport, PartitionResult,
+    PartitionRun, PlacedOperator, PlanReport, RunFence, TunableKernels,
+};
+pub use explain::{NodeExplanation, SessionExplanation};
 pub use options::{
     CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, PlacementOptions,
     Precision, SessionOptions, TurnSource,
 };
+pub use profile::{ArithmeticUnit, ProfileRow};
 pub use provider::{
-    ClaimRefusal, Executable, ExecutionProvider, MemoryReport, NodeClaim, PlanReport, ProfileRow,
-    ProviderClaims, RunFence,
+    ClaimRefusal, ClaimRequest, CompileRequest, ExecutionProvider, FallbackProviders, NodeClaim,
+    ProviderClaims, ProviderTraits, ProviderWish,
 };
-pub use roofline::{ArithmeticUnit, DevicePeaks, RooflineBound};
-pub use session::{PlacementReport, PreparedGraph, RunOptions, Session, TuningStep};
+pub use roofline::{DevicePeaks, RooflineBound};
+pub use session::{
+    OutputMask, PlacementReport, PreparedGraph, Run, RunInputs, RunResult, Session, TuningStep,
+    compile_fallback, predict_fallback_ns,
+};
 pub use subgraph::needed_nodes;
 pub use typical_shapes::{sized, typical_shapes};
 pub use watch::{PartRun, RunObserver, RunWatch, UnwatchedScope, WatchSource, watched_model};

@@ -221,6 +221,7 @@ mod tests {
             refusals: Vec::new(),
             launch_ns: f64::from(launch),
             transfer_ns_per_byte: f64::from(transfer),
+            order: None,
         }
     }
 

@@ -2,18 +2,8 @@
 
 use std::time::Duration;
 
-use crate::provider::ProfileRow;
+use crate::profile::{ArithmeticUnit, ProfileRow};
 use crate::work::ArithmeticWork;
-
-/// Kind of instructions that multiply and add in a kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ArithmeticUnit {
-    /// Ordinary instructions, one element of a vector or thread at a time.
-    #[default]
-    Vector,
-    /// Instructions on whole matrices.
-    Matrix,
-}
 
 /// Peak rates of a device, as far as they were measured or are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

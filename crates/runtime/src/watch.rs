@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::provider::ProfileRow;
+use crate::profile::ProfileRow;
 
 /// A partition that was run.
 #[derive(Clone, Debug)]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_graph::{Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs};
+use galatea_graph::{Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs};
 use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, PlacementOptions, ProfileRow,
-    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionResult,
+    PartitionRun, PlacementOptions, ProfileRow, ProviderClaims, ProviderTraits, Run, RunFence,
+    RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -56,22 +57,19 @@ struct Uneven {
 }
 
 impl ExecutionProvider for Uneven {
-    fn name(&self) -> &'static str {
-        self.name
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named(self.name)
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 25e6, kernel: "copy".into() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
         ProviderClaims { claims, launch_ns: 1000.0, ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(UnevenExecutable { unit: self.clone(), graph }))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(UnevenExecutable { unit: self.clone(), graph: request.graph }))
     }
 }
 
@@ -101,17 +99,9 @@ impl UnevenExecutable {
 }
 
 impl Executable for UnevenExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        self.rows();
-        RunFence::ready(Ok(inputs))
-    }
-
-    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        Ok((inputs, self.rows()))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let rows = self.rows();
+        RunFence::ready(Ok(PartitionResult { outputs: run.inputs, rows }))
     }
 }
 
@@ -125,10 +115,10 @@ fn parts_go_to_the_unit_that_is_good_at_their_operators() {
     let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
     let session = Session::new(graph(&["Near", "Far"]), &providers, &options).unwrap();
     let input = Tensor::from_vec(&[2], vec![1.5_f32, 2.5]).unwrap();
-    session.settle(&[("x", input.clone())], Duration::from_secs(60)).unwrap();
-    let ways = session.ways(&[("x", input.clone())]).unwrap();
+    session.try_placements(&[("x", input.clone())], Duration::from_secs(60)).unwrap();
+    let ways = session.placements(&[("x", input.clone())]).unwrap();
     assert_eq!(ways[0].providers, ["one", "two"], "{ways:?}");
     assert!(ways[0].measured && ways[0].time < ways[1].time, "{ways:?}");
-    let outputs = session.run(&[("x", input.clone())]).unwrap();
+    let outputs = session.run_tensors(Run::named(&[("x", input.clone())])).unwrap();
     assert_eq!(outputs[0].to_vec::<f32>().unwrap(), input.to_vec::<f32>().unwrap());
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
+use galatea_graph::{Attributes, Dim, Fact, Graph, ONNX_DOMAIN};
 use galatea_runtime::device_selector::{ComputeDevice, ComputeDevices, DeviceLanes, ExecutionGoal};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, OptimiseLevel, PlacementOptions,
-    ProviderClaims, RunFence, RunOptions, RuntimeError, Session, SessionOptions, TurnSource,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, OptimiseLevel,
+    PartitionRun, PlacementOptions, ProviderClaims, ProviderTraits, Run, RunFence, RuntimeError,
+    Session, SessionOptions, TurnSource,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -33,31 +34,26 @@ struct Busy {
 }
 
 impl ExecutionProvider for Busy {
-    fn name(&self) -> &'static str {
-        "unit"
+    fn traits(&self) -> ProviderTraits {
+        let lanes = DeviceLanes { runs: self.seen.lanes, short: Duration::ZERO };
+        ProviderTraits { lanes, ..ProviderTraits::named("unit") }
     }
 
-    fn lanes(&self) -> DeviceLanes {
-        DeviceLanes { runs: self.seen.lanes, short: Duration::ZERO }
-    }
-
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1e6, kernel: String::new() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
         ProviderClaims { claims, launch_ns: 1e3, ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        _graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
+    fn compile(&self, _request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl Executable for Busy {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         let seen = &self.seen;
         seen.begun.fetch_add(1, Ordering::SeqCst);
         seen.most.fetch_max(seen.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -65,10 +61,6 @@ impl Executable for Busy {
         seen.now.fetch_sub(1, Ordering::SeqCst);
         assert!(!seen.panics.load(Ordering::SeqCst), "the test asks for a panic");
         RunFence::ready(Ok(inputs))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }
 
@@ -117,7 +109,7 @@ impl Bed {
 fn run(session: &Session, goal: Option<Duration>) {
     let deadline = goal.map(|goal| Instant::now() + goal);
     let input = [("x", Tensor::from_vec(&[1], vec![INPUT]).unwrap())];
-    let outputs = session.run_by(RunOptions { deadline, ..RunOptions::default() }, &input).unwrap();
+    let outputs = session.run_tensors(Run { deadline, ..Run::named(&input) }).unwrap();
     assert_eq!(outputs[0].to_vec::<f32>().unwrap(), [INPUT]);
 }
 

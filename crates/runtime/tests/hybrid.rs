@@ -7,8 +7,9 @@ use std::time::Duration;
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, Node, ONNX_DOMAIN, channels, evaluate};
 use galatea_runtime::device_selector::{ComputeDevices, ExecutionGoal};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, OptimiseLevel, PlacementOptions,
-    PlacementReport, ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, OptimiseLevel,
+    PartitionRun, PlacementOptions, PlacementReport, ProviderClaims, ProviderTraits, Run, RunFence,
+    RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -60,11 +61,12 @@ impl Steady {
 }
 
 impl ExecutionProvider for Steady {
-    fn name(&self) -> &'static str {
-        self.name
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named(self.name)
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let cost = |node: &Node| if node.op_type == "MatMul" { self.ms * 1_000_000 } else { 1000 };
         let claim = |(at, node): (usize, &Node)| NodeClaim {
             nodes: vec![at],
@@ -75,12 +77,8 @@ impl ExecutionProvider for Steady {
         ProviderClaims { claims, launch_ns: self.launch_ns, ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(SteadyExecutable { unit: self.clone(), graph }))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(SteadyExecutable { unit: self.clone(), graph: request.graph }))
     }
 }
 
@@ -90,12 +88,9 @@ struct SteadyExecutable {
 }
 
 impl Executable for SteadyExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         RunFence::ready(Ok(self.unit.compute(&self.graph, inputs)))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }
 
@@ -112,8 +107,8 @@ fn settled(units: &[&Steady]) -> (Session, Vec<PlacementReport>) {
     let optimise = OptimiseLevel::O0;
     let options = SessionOptions { routing: Some(routing), optimise, ..SessionOptions::default() };
     let session = Session::new(graph(), &providers, &options).unwrap();
-    session.settle(&input(), Duration::from_secs(60)).unwrap();
-    let ways = session.ways(&input()).unwrap();
+    session.try_placements(&input(), Duration::from_secs(60)).unwrap();
+    let ways = session.placements(&input()).unwrap();
     (session, ways)
 }
 
@@ -125,7 +120,7 @@ fn a_big_product_is_divided_and_gives_the_same() {
     assert_eq!(ways[0].providers, ["one", "two", "one"], "{ways:?}");
     assert!(ways[0].measured && ways[0].time < ways[1].time, "{ways:?}");
     let before = [&one, &two].map(|unit| unit.products.load(Ordering::SeqCst));
-    let found = session.run(&input()).unwrap();
+    let found = session.run_tensors(Run::named(&input())).unwrap();
     let after = [&one, &two].map(|unit| unit.products.load(Ordering::SeqCst));
     assert_eq!(after, before.map(|count| count + 1), "each has computed its part");
     let [(_, x)] = input();

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use galatea_graph::{Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs};
+use galatea_graph::{Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs};
 use galatea_runtime::device_selector::{
     ComputeDevices, DeviceLanes, ExecutionGoal, PlacementHistory, PlacementHistorySource,
     PlacementRecordKey, PlacementTime,
 };
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, PlacementOptions, ProviderClaims,
-    RunFence, RuntimeError, Session, SessionOptions, TuningStep,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionRun,
+    PlacementOptions, ProviderClaims, ProviderTraits, Run, RunFence, RuntimeError, Session,
+    SessionOptions, TuningStep,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -73,24 +74,13 @@ struct Slow {
 }
 
 impl ExecutionProvider for Slow {
-    fn name(&self) -> &'static str {
-        self.name
+    fn traits(&self) -> ProviderTraits {
+        let lanes = DeviceLanes { runs: 1, short: Duration::ZERO };
+        ProviderTraits { lanes, ..ProviderTraits::named(self.name) }
     }
 
-    fn lanes(&self) -> DeviceLanes {
-        DeviceLanes { runs: 1, short: Duration::ZERO }
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, facts)
-    }
-
-    fn claim_usual(
-        &self,
-        graph: &Graph,
-        _facts: &[Option<Fact>],
-        facts: &[Option<Fact>],
-    ) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let ClaimRequest { graph, typical: facts, .. } = *request;
         let fact = facts[graph.inputs[0].index()].as_ref();
         let count = fact.and_then(|fact| fact.shape.as_ref()?.first()?.known()).unwrap_or(1);
         let cost_ns = self.speed.predicted * f64::from(u32::try_from(count).unwrap());
@@ -99,12 +89,8 @@ impl ExecutionProvider for Slow {
         ProviderClaims { claims, launch_ns: 1000.0, ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let (speed, nodes) = (Arc::clone(&self.speed), graph.nodes.len());
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        let (speed, nodes) = (Arc::clone(&self.speed), request.graph.nodes.len());
         Ok(Box::new(SlowExecutable { name: self.name, speed, nodes }))
     }
 }
@@ -116,9 +102,10 @@ struct SlowExecutable {
 }
 
 impl Executable for SlowExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         if self.speed.lost.load(Ordering::SeqCst) {
-            return RunFence::ready(Err(RuntimeError::provider(self.name, "the unit is gone")));
+            return RunFence::failed(RuntimeError::provider(self.name, "the unit is gone"));
         }
         self.speed.runs.fetch_add(1, Ordering::SeqCst);
         let count = inputs[0].as_tensor().unwrap().elements() * self.nodes;
@@ -130,10 +117,6 @@ impl Executable for SlowExecutable {
         now.fetch_sub(1, Ordering::SeqCst);
         drop(alone);
         RunFence::ready(Ok(inputs))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }
 
@@ -186,12 +169,12 @@ impl Bed {
     }
 
     fn run(&self, count: usize) {
-        let outputs = self.session.run(&[("x", Self::input(count))]).unwrap();
+        let outputs = self.session.run_tensors(Run::named(&[("x", Self::input(count))])).unwrap();
         assert_eq!(outputs[0].to_vec::<f32>().unwrap(), vec![1.5; count]);
     }
 
     fn settle(&self, count: usize) -> TuningStep {
-        self.session.settle(&[("x", Self::input(count))], Duration::from_secs(60)).unwrap()
+        self.session.try_placements(&[("x", Self::input(count))], Duration::from_secs(60)).unwrap()
     }
 
     /// The unit that a run goes to.
@@ -216,7 +199,7 @@ fn a_wrong_prediction_is_found_out_by_a_trial() {
     assert_eq!(bed.settle(1000), TuningStep::Measured);
     assert_eq!(bed.goes_to(1000), [1]);
     assert_eq!(bed.settle(1000), TuningStep::Settled);
-    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = bed.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert!(ways[0].measured && ways[0].providers == ["cpu"], "{ways:?}");
 }
 
@@ -232,7 +215,7 @@ fn small_inputs_go_elsewhere_than_large_ones() {
     // The first is far off: a start, and then next to nothing for each element.
     let bed = bed(&[("gpu", ALL, 0.0, 0), ("cpu", ALL, 1.0, 1)]);
     assert_eq!(bed.goes_to(100_000), [0]);
-    let small = bed.session.ways(&[("x", Bed::input(1))]).unwrap();
+    let small = bed.session.placements(&[("x", Bed::input(1))]).unwrap();
     assert_eq!(small[0].providers, ["gpu"]);
     let times: Vec<Duration> = small.iter().map(|way| way.time).collect();
     assert!(times[1] - times[0] < Duration::from_micros(1), "{times:?}");
@@ -277,7 +260,7 @@ fn what_was_measured_is_known_to_sessions_that_are_made_later() {
     assert!(names.contains(&"gpu 0..3") && names.contains(&"cpu 0..3"), "{names:?}");
 
     let second = new();
-    let ways = second.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = second.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert!(ways[0].measured && ways[0].providers == ["cpu"], "{ways:?}");
     // The way is compiled when nobody waits.
     assert_eq!(second.settle(1000), TuningStep::Measured);
@@ -288,7 +271,7 @@ fn what_was_measured_is_known_to_sessions_that_are_made_later() {
         let wrong = vec![PlacementTime { way: way.to_owned(), ns: 1.0 }];
         memory.0.lock().unwrap().insert(key.clone(), wrong);
         let third = new();
-        let ways = third.session.ways(&[("x", Bed::input(1000))]).unwrap();
+        let ways = third.session.placements(&[("x", Bed::input(1000))]).unwrap();
         assert!(ways.iter().all(|way| !way.measured), "{way}: {ways:?}");
     }
 }
@@ -299,7 +282,7 @@ fn a_unit_that_is_closed_gets_no_more_requests() {
     bed.settle(1000);
     assert_eq!(bed.goes_to(1000), [0]);
     bed.units.named("gpu").set_open(false);
-    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = bed.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert_eq!(bed.goes_to(1000), [1], "{ways:?}");
     bed.units.named("gpu").set_open(true);
     assert_eq!(bed.goes_to(1000), [0]);
@@ -322,7 +305,7 @@ fn a_way_that_fails_is_left_and_the_first_one_goes_on() {
     assert_eq!(bed.goes_to(1000), [1]);
     bed.speeds[1].lost.store(true, Ordering::SeqCst);
     assert_eq!(bed.goes_to(1000), [0]);
-    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = bed.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert!(ways.iter().any(|way| way.failed.as_ref().is_some_and(|why| why.contains("gone"))));
 }
 
@@ -349,7 +332,7 @@ fn a_request_says_where_it_is_run() {
     let bed = bed(&[("gpu", &[1], 10.0, 40), ("cpu", ALL, 20.0, 40)]);
     let on = |name: &str| {
         let before = bed.runs();
-        bed.session.run_on(name, &[("x", Bed::input(10))])?;
+        bed.session.run_tensors(Run::named(&[("x", Bed::input(10))]).on(name))?;
         let after = bed.runs();
         Ok((0..2).filter(|&unit| after[unit] > before[unit]).collect::<Vec<usize>>())
     };
@@ -364,14 +347,14 @@ fn rows_are_divided_between_units_where_that_is_faster() {
     // Rows of this operator are known to be independent.
     let bed = bed_of(("", "Abs"), &[("gpu", ALL, 10.0, 20_000), ("cpu", ALL, 10.0, 20_000)]);
     assert_eq!(bed.settle(1000), TuningStep::Measured);
-    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = bed.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert_eq!(ways[0].providers.len(), 2, "{ways:?}");
     assert!(ways[0].measured && ways[0].time < ways[1].time, "{ways:?}");
     // The result is that of one unit, and both are busy.
     let values: Vec<f32> = (0..1000_u16).map(f32::from).collect();
     let input = Tensor::from_vec(&[1000], values.clone()).unwrap();
     let before = bed.runs();
-    let outputs = bed.session.run(&[("x", input)]).unwrap();
+    let outputs = bed.session.run_tensors(Run::named(&[("x", input)])).unwrap();
     assert_eq!(outputs[0].to_vec::<f32>().unwrap(), values);
     assert!(bed.runs().iter().zip(before).all(|(after, before)| *after == before + 1));
     // One row cannot be divided.
@@ -385,7 +368,9 @@ fn runs_that_take_two_units_at_a_time_do_not_wait_for_each_other_for_ever() {
     bed.settle(100);
     let on = |name: &'static str| {
         let (bed, input) = (&bed, [("x", Bed::input(100))]);
-        move || (0..6).for_each(|_| drop(bed.session.run_on(name, &input).unwrap()))
+        move || {
+            (0..6).for_each(|_| drop(bed.session.run_tensors(Run::named(&input).on(name)).unwrap()))
+        }
     };
     std::thread::scope(|scope| {
         scope.spawn(on("gpu"));
@@ -457,6 +442,6 @@ fn a_unit_that_never_ran_is_left_when_ways_are_measured() {
     bed.speeds[0].lost.store(true, Ordering::SeqCst);
     assert_eq!(bed.settle(1000), TuningStep::Measured);
     assert_eq!(bed.goes_to(1000), [1]);
-    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    let ways = bed.session.placements(&[("x", Bed::input(1000))]).unwrap();
     assert!(ways.iter().any(|way| way.measured && way.providers == ["cpu"]), "{ways:?}");
 }

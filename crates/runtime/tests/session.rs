@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use galatea_graph::{
-    Datum, Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs, ValueId, evaluate,
-};
+use galatea_graph::{Dim, Fact, Graph, Node, OpError, Operator, OperatorInputs, ValueId, evaluate};
 use galatea_runtime::{
-    ClaimRefusal, Executable, ExecutionProvider, FallbackProviders, MemoryReport, NodeClaim,
-    ProviderClaims, RunFence, RuntimeError, Session, SessionOptions,
+    ClaimRefusal, ClaimRequest, CompileRequest, Executable, ExecutionProvider, MemoryReport,
+    NodeClaim, PartitionReport, PartitionRun, ProviderClaims, ProviderTraits, Run, RunFence,
+    RuntimeError, Session, SessionOptions, compile_fallback,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -95,11 +94,12 @@ struct TestExecutable {
 }
 
 impl ExecutionProvider for TestProvider {
-    fn name(&self) -> &'static str {
-        self.name
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named(self.name)
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let mut claims = ProviderClaims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
             if self.nodes.contains(&node.name.as_str()) {
@@ -112,30 +112,28 @@ impl ExecutionProvider for TestProvider {
         claims
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if self.fault == Fault::Compile {
             return Err(RuntimeError::provider(self.name, "cannot compile"));
         }
-        Ok(Box::new(TestExecutable { graph, fault: self.fault }))
+        Ok(Box::new(TestExecutable { graph: request.graph, fault: self.fault }))
     }
 }
 
 impl Executable for TestExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         if self.fault == Fault::Run {
-            return RunFence::ready(Err(RuntimeError::provider("test", "cannot run")));
+            return RunFence::failed(RuntimeError::provider("test", "cannot run"));
         }
         let graph = Arc::clone(&self.graph);
         RunFence::pending(move || Ok(evaluate::run_values(&graph, inputs)?))
     }
 
-    fn memory(&self) -> MemoryReport {
-        MemoryReport { initializer_bytes: 1, mapped_bytes: 0, arena_bytes: 2 }
+    fn report(&self) -> PartitionReport {
+        let memory = MemoryReport { initializer_bytes: 1, mapped_bytes: 0, arena_bytes: 2 };
+        PartitionReport { memory, ..PartitionReport::default() }
     }
 }
 
@@ -148,7 +146,7 @@ fn session(providers: &[Arc<dyn ExecutionProvider>]) -> Session {
 fn run(session: &Session, n: usize) -> Result<Vec<Tensor>, RuntimeError> {
     let ones = Tensor::from_vec(&[n, 2], vec![1.0_f32; 2 * n])?;
     let sevens = Tensor::from_vec(&[n, 2], vec![7.0_f32; 2 * n])?;
-    session.run(&[("y", sevens), ("x", ones)])
+    session.run_tensors(Run::named(&[("y", sevens), ("x", ones)]))
 }
 
 fn check(session: &Session) {
@@ -167,7 +165,7 @@ fn a_graph_in_any_order_runs_on_one_provider() {
     assert_eq!(session.inputs()[1].name, "y");
     assert_eq!(session.outputs()[0].dims, [Dim::symbol("n"), Dim::Known(2)]);
     assert_eq!(
-        session.memory(),
+        session.report().memory,
         MemoryReport { initializer_bytes: 1, mapped_bytes: 0, arena_bytes: 2 }
     );
 }
@@ -223,15 +221,17 @@ fn a_run_gives_the_outputs_that_are_wanted() {
         let session = session(&[host, TestProvider::new("fast", nodes, 1.0, fault)]);
         for wanted in sets() {
             let all = |value: f32| Tensor::from_vec(&[2, 2], vec![value; 4]).unwrap();
-            let found = session.run_wanted(vec![all(1.0), all(7.0)], &wanted).unwrap();
+            let found =
+                session.run_tensors(Run::owned(vec![all(1.0), all(7.0)]).only(&wanted)).unwrap();
             let expected = [all(65.0), all(2.0), all(7.0)].into_iter().zip(wanted);
             let expected: Vec<Tensor> =
                 expected.filter_map(|(tensor, wanted)| wanted.then_some(tensor)).collect();
             assert_eq!(found, expected, "{wanted:?}");
             let named = [("y", all(7.0)), ("x", all(1.0))];
-            assert_eq!(session.profile_wanted(&named, &wanted).unwrap().0, expected);
+            let profiled = session.run_tensors(Run::named(&named).only(&wanted).profiled());
+            assert_eq!(profiled.unwrap(), expected);
         }
-        let error = session.run_wanted(Vec::new(), &[true]).unwrap_err();
+        let error = session.run_tensors(Run::owned(Vec::new()).only(&[true])).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("the model has 3"), "{error}");
         assert!(!session.reads_back(0) && !session.reads_back(7));
     }
@@ -243,7 +243,9 @@ fn a_partition_that_nobody_needs_does_not_run() {
     let broken = TestProvider::new("broken", &["scale3"], 1.0, Fault::Run);
     let session = session(&[host, broken]);
     let all = |value: f32| Tensor::from_vec(&[1, 2], vec![value; 2]).unwrap();
-    let found = session.run_wanted(vec![all(1.0), all(7.0)], &[false, true, true]).unwrap();
+    let found = session
+        .run_tensors(Run::owned(vec![all(1.0), all(7.0)]).only(&[false, true, true]))
+        .unwrap();
     assert_eq!(found, [all(2.0), all(7.0)]);
     assert_eq!(session.partition_providers(), ["host", "broken", "host"]);
 }
@@ -266,11 +268,11 @@ fn options_name_the_providers_to_use() {
 #[test]
 fn wrong_inputs_are_told_apart_from_failures() {
     let session = session(&[TestProvider::new("one", ALL, 1.0, Fault::None)]);
-    let error = session.run(&[("x", Tensor::scalar(1.0_f32))]).unwrap_err();
+    let error = session.run_tensors(Run::named(&[("x", Tensor::scalar(1.0_f32))])).unwrap_err();
     assert!(error.is_input(), "{error}");
     let x = Tensor::zeros(DataType::Fp32, &[2, 2]).unwrap();
     let y = Tensor::zeros(DataType::Fp32, &[3, 2]).unwrap();
-    let error = session.run(&[("x", x), ("y", y)]).unwrap_err();
+    let error = session.run_tensors(Run::named(&[("x", x), ("y", y)])).unwrap_err();
     assert!(error.is_input() && error.to_string().contains("'n'"), "{error}");
 }
 
@@ -320,29 +322,16 @@ fn the_time_follows_shapes_unless_a_length_comes_from_a_value() {
 struct Late(Arc<TestProvider>);
 
 impl ExecutionProvider for Late {
-    fn name(&self) -> &'static str {
-        "late"
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named("late")
     }
 
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.0.claim(graph, facts)
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        self.0.claim(request)
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        self.0.compile(graph, options)
-    }
-
-    fn compile_ahead(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-        others: &FallbackProviders,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        others.compile(&graph, options)
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        compile_fallback(&request.others, &request.graph, request.options)
     }
 }
 
@@ -361,14 +350,15 @@ fn the_others_of_a_session_run_a_partition_in_a_providers_place() {
         assert!(session.partition_providers().contains(&"late"));
         for wanted in sets() {
             let all = |value: f32| Tensor::from_vec(&[1, 2], vec![value; 2]).unwrap();
-            let found = session.run_wanted(vec![all(1.0), all(7.0)], &wanted).unwrap();
+            let found =
+                session.run_tensors(Run::owned(vec![all(1.0), all(7.0)]).only(&wanted)).unwrap();
             let expected = [all(65.0), all(2.0), all(7.0)].into_iter().zip(wanted);
             let expected: Vec<Tensor> =
                 expected.filter_map(|(tensor, wanted)| wanted.then_some(tensor)).collect();
             assert_eq!(found, expected, "{wanted:?}");
         }
         let named = [("x", Tensor::zeros(DataType::Fp32, &[1, 2]).unwrap())];
-        assert!(session.run(&named).unwrap_err().is_input());
+        assert!(session.run_tensors(Run::named(&named)).unwrap_err().is_input());
     }
     assert!(before.compiled.load(Ordering::Relaxed) > 0);
     // Without others nobody runs it.

@@ -10,7 +10,7 @@ use galatea_graph::rewrite::{RewriteLevel, channels_last, optimise};
 use galatea_graph::{
     Datum, Dim, Fact, FactKind, Graph, TensorSequence, ValueId, infer, onnx_data_type,
 };
-use galatea_runtime::{ExecutionProvider, IoInfo, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, IoInfo, Run, Session, SessionOptions};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
 
 use crate::noise::NoiseGenerator;
@@ -98,7 +98,7 @@ pub fn run(
     }
     let named: Vec<(&str, Datum)> =
         session.inputs().iter().map(|info| info.name.as_str()).zip(made).collect();
-    let outputs = session.run_values(&named);
+    let outputs = session.run(Run::values(&named)).map(|ran| ran.outputs);
     // A body may declare another shape than it gives: where it never runs, the declared one counts.
     let plain = session.graph().nodes.iter().all(|node| node.operator.bodies().is_empty());
     if let (Ok(outputs), true) = (outputs, plain) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
-use galatea_runtime::{IoInfo, PlacementReport, ProfileRow, Session, SessionExplanation};
+use galatea_runtime::{IoInfo, PlacementReport, ProfileRow, Run, Session, SessionExplanation};
 use galatea_tensor::Tensor;
 use serde_json::{Value, json};
 
@@ -95,7 +95,9 @@ impl ReportVariant {
     }
 
     fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, String> {
-        self.session.run(inputs).map_err(|error| format!("{}: {error}", self.name))
+        self.session
+            .run_tensors(Run::named(inputs))
+            .map_err(|error| format!("{}: {error}", self.name))
     }
 
     /// Everything but the times: operators, ways, results.
@@ -103,7 +105,11 @@ impl ReportVariant {
         let inputs = bench::named(&self.inputs);
         let mut all = Vec::new();
         for _ in 0..PROFILED {
-            let (_, rows) = self.session.profile(&inputs).map_err(|error| error.to_string())?;
+            let rows = self
+                .session
+                .run(Run::named(&inputs).profiled())
+                .map_err(|error| error.to_string())?
+                .rows;
             all.push(rows);
         }
         let sum = |rows: &Vec<ProfileRow>| rows.iter().map(|row| row.time).sum::<Duration>();
@@ -132,7 +138,7 @@ pub(super) fn measure(
     let inputs: Vec<_> = variants.iter().map(|variant| bench::named(&variant.inputs)).collect();
     let mut outputs = Vec::new();
     for (variant, inputs) in variants.iter().zip(&inputs) {
-        let settled = variant.session.settle(inputs, bench::SETTLING);
+        let settled = variant.session.try_placements(inputs, bench::SETTLING);
         settled.map_err(|error| format!("{}: {error}", variant.name))?;
         for _ in 1..WARM_UP_RUNS {
             variant.run(inputs)?;
@@ -292,8 +298,8 @@ impl ReportVariant {
     }
 
     fn memory(&self) -> Vec<(String, String)> {
-        let memory = self.session.memory();
-        let plans = self.session.plans();
+        let memory = self.session.report().memory;
+        let plans = self.session.report().plans;
         let all = [
             ("weights in memory", memory.initializer_bytes),
             ("weights in mapped files", memory.mapped_bytes),
@@ -308,7 +314,7 @@ impl ReportVariant {
     pub(super) fn json(&self, found: &VariantFindings) -> Value {
         let sorted = sorted(&found.times);
         let ways: Vec<Value> = found.ways.iter().map(bench::way_json).collect();
-        let memory = self.session.memory();
+        let memory = self.session.report().memory;
         json!({
             "name": self.name,
             "model": self.path.display().to_string(),

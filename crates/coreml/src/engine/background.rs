@@ -11,7 +11,8 @@ use std::thread;
 use galatea_graph::Datum;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    CompileMode, Executable, MemoryReport, PlacedOperator, PlanReport, RunFence, RuntimeError,
+    CompileMode, Executable, ExecutableTraits, PartitionReport, PartitionRun, RunFence,
+    RuntimeError, TunableKernels,
 };
 
 use super::agree::{MAX_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
@@ -183,8 +184,8 @@ impl DeferredState {
         let held = are_held(&inputs);
         let there = self.held().clone();
         let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
-        let expected = fallback.submit(inputs.clone()).wait()?;
-        let found = match made.submit(inputs).wait() {
+        let expected = fallback.submit(inputs.clone().into()).outputs()?;
+        let found = match made.submit(inputs.into()).outputs() {
             Ok(found) => found,
             // The first run may be the one that nobody can do, or may come to rest.
             Err(error) if !blames(&error) => {
@@ -233,7 +234,7 @@ impl DeferredState {
             return Ok(found);
         }
         let held = are_held(&inputs);
-        let expected = self.fallback()?.submit(inputs).wait()?;
+        let expected = self.fallback()?.submit(inputs.into()).outputs()?;
         let Err(text) = none_lost(&found, &expected) else { return Ok(found) };
         counts::nonfinite();
         if held {
@@ -275,7 +276,7 @@ fn blames(error: &RuntimeError) -> bool {
 }
 
 impl Executable for DeferredExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
         let made = match &*self.shared.stage() {
             CompileStage::Making | CompileStage::GivenUp => None,
             CompileStage::Made(made) => Some((Arc::clone(made), true)),
@@ -283,16 +284,17 @@ impl Executable for DeferredExecutable {
         };
         let Some((made, unproven)) = made else {
             return match self.shared.fallback() {
-                Ok(fallback) => fallback.submit(inputs),
-                Err(error) => RunFence::ready(Err(error)),
+                Ok(fallback) => fallback.submit(run),
+                Err(error) => RunFence::failed(error),
             };
         };
+        let inputs = run.inputs;
         let shared = Arc::clone(&self.shared);
         if unproven {
             return RunFence::ready(shared.prove(&made, inputs));
         }
-        let fence = made.submit(inputs.clone());
-        RunFence::pending(move || match fence.wait() {
+        let fence = made.submit(inputs.clone().into());
+        RunFence::pending(move || match fence.outputs() {
             Ok(found) => {
                 shared.note(None);
                 shared.checked(found, inputs)
@@ -302,28 +304,31 @@ impl Executable for DeferredExecutable {
                     shared.note(Some(&error));
                 }
                 tracing::debug!(partition = %shared.name, "a run goes to others: {error}");
-                shared.fallback()?.submit(inputs).wait()
+                shared.fallback()?.submit(inputs.into()).outputs()
             }
         })
     }
 
-    fn memory(&self) -> MemoryReport {
+    fn report(&self) -> PartitionReport {
         // The weights that the engine has lie elsewhere.
-        self.shared.held().as_ref().map_or_else(MemoryReport::default, |held| held.memory())
+        let held = self.shared.held().clone();
+        let held = held.map(|held| held.report()).unwrap_or_default();
+        let placed = self.made().map_or_else(Vec::new, |made| made.report().placed);
+        PartitionReport { placed, ..held }
     }
 
+    fn traits(&self) -> ExecutableTraits<'_> {
+        ExecutableTraits { tuning: Some(self), ..ExecutableTraits::default() }
+    }
+}
+
+impl TunableKernels for DeferredExecutable {
     fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let held = self.shared.held().clone();
-        held.map_or_else(|| Ok(Vec::new()), |held| held.problems(inputs))
-    }
-
-    fn plans(&self) -> PlanReport {
-        let held = self.shared.held().clone();
-        held.map_or_else(PlanReport::default, |held| held.plans())
-    }
-
-    fn placed(&self) -> Vec<PlacedOperator> {
-        self.made().map_or_else(Vec::new, |made| made.placed())
+        match held.as_ref().and_then(|held| held.traits().tuning) {
+            Some(tuning) => tuning.problems(inputs),
+            None => Ok(Vec::new()),
+        }
     }
 }
 

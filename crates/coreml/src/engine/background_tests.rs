@@ -12,19 +12,15 @@ use super::*;
 struct Gives(Result<f32, RuntimeError>);
 
 impl Executable for Gives {
-    fn submit(&self, _inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, _run: PartitionRun<'_>) -> RunFence {
         RunFence::ready(
             self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]),
         )
     }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
-    }
 }
 
 fn run(deferred: &DeferredExecutable) -> f32 {
-    let mut outputs = deferred.submit(Vec::new()).wait().unwrap();
+    let mut outputs = deferred.submit(PartitionRun::default()).outputs().unwrap();
     outputs.remove(0).into_tensor().unwrap().item().unwrap()
 }
 
@@ -203,14 +199,10 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
 struct GivesInTurn(Mutex<Vec<f32>>);
 
 impl Executable for GivesInTurn {
-    fn submit(&self, _inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, _run: PartitionRun<'_>) -> RunFence {
         let mut left = self.0.lock().unwrap();
         let value = if left.len() > 1 { left.remove(0) } else { left[0] };
         RunFence::ready(Ok(vec![Datum::Tensor(Tensor::vector(vec![value]))]))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }
 
@@ -224,7 +216,15 @@ fn in_turn(all: &[f32]) -> DeferredExecutable {
 
 fn run_on(deferred: &DeferredExecutable, input: f32) -> f32 {
     let inputs = vec![Datum::Tensor(Tensor::vector(vec![input]))];
-    deferred.submit(inputs).wait().unwrap().remove(0).into_tensor().unwrap().item().unwrap()
+    deferred
+        .submit(inputs.into())
+        .outputs()
+        .unwrap()
+        .remove(0)
+        .into_tensor()
+        .unwrap()
+        .item()
+        .unwrap()
 }
 
 #[test]

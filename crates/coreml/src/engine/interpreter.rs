@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use galatea_formats::coreml::{self, FeatureType, ModelFeature};
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, converted};
-use galatea_runtime::{Executable, ExecutionProvider, SessionOptions};
+use galatea_runtime::{CompileRequest, Executable, ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 use super::{
@@ -44,7 +44,8 @@ impl InterpretedModel {
         // No fusions: what an operation gives is rounded before the next one reads it.
         rewrite::optimise(&mut graph, RewriteLevel::O1).map_err(|error| failed(&error))?;
         in_single(&mut graph).map_err(|error| failed(&error))?;
-        let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
+        let executable = CpuProvider::new()
+            .compile(CompileRequest::alone(Arc::new(graph), &SessionOptions::default()));
         let executable = executable.map_err(|error| failed(&error))?;
         let interface = EngineInterface { inputs, outputs, states };
         let compiled = compiled.to_owned();
@@ -206,8 +207,8 @@ impl InterpretedModel {
                 fed.push(held.remove(&feature.name).ok_or_else(lost)?);
             }
         }
-        let fed = fed.into_iter().map(Datum::Tensor).collect();
-        let given = self.executable.submit(fed).wait().map_err(|error| failed(&error))?;
+        let fed: Vec<Datum> = fed.into_iter().map(Datum::Tensor).collect();
+        let given = self.executable.submit(fed.into()).outputs().map_err(|error| failed(&error))?;
         let given: Result<Vec<Tensor>, _> = given.into_iter().map(Datum::into_tensor).collect();
         let mut given = given.map_err(|error| failed(&error))?;
         if let Some(held) = &mut held {

@@ -10,7 +10,8 @@ use galatea_formats::coreml::{NewPackage, write_package};
 use galatea_graph::Datum;
 use galatea_runtime::power::PowerPolicy;
 use galatea_runtime::{
-    CompileMode, Executable, MemoryReport, PlacedOperator, RunFence, RuntimeError, SessionOptions,
+    CompileMode, Executable, PartitionReport, PartitionRun, PlacedOperator, RunFence, RuntimeError,
+    SessionOptions,
 };
 use galatea_tensor::Tensor;
 
@@ -246,12 +247,15 @@ fn told(error: EngineError) -> RuntimeError {
 }
 
 impl Executable for PackageRun {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        let mut named = Vec::with_capacity(inputs.len());
-        for (name, datum) in self.inputs.iter().zip(inputs) {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let mut named = Vec::with_capacity(run.inputs.len());
+        for (name, datum) in self.inputs.iter().zip(run.inputs) {
             match datum.into_tensor() {
                 Ok(tensor) => named.push((name.clone(), tensor)),
-                Err(error) => return RunFence::ready(Err(RuntimeError::provider(NAME, error))),
+                Err(error) => {
+                    let error = RuntimeError::provider(NAME, error);
+                    return RunFence::failed(error);
+                }
             }
         }
         counts::prediction();
@@ -265,12 +269,8 @@ impl Executable for PackageRun {
         })
     }
 
-    fn memory(&self) -> MemoryReport {
+    fn report(&self) -> PartitionReport {
         // The weights lie in the engine's own memory or in another process.
-        MemoryReport::default()
-    }
-
-    fn placed(&self) -> Vec<PlacedOperator> {
-        self.placed.clone()
+        PartitionReport { placed: self.placed.clone(), ..PartitionReport::default() }
     }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_graph::Graph;
-use galatea_runtime::{Executable, FallbackProviders, RuntimeError, SessionOptions};
+use galatea_runtime::{
+    Executable, FallbackProviders, RuntimeError, SessionOptions, compile_fallback,
+};
 
 /// Function that makes the executable, as often as it is called.
 type StandbyMaker = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
@@ -36,7 +38,7 @@ impl StandbyExecutable {
         options: SessionOptions,
         others: FallbackProviders,
     ) -> Self {
-        Self::new(Box::new(move || others.compile(&graph, &options)))
+        Self::new(Box::new(move || compile_fallback(&others, &graph, &options)))
     }
 
     /// The executable, made where nobody has it.

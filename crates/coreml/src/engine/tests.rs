@@ -417,14 +417,15 @@ fn off_macos_core_ml_says_that_there_is_none() {
 #[test]
 fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     use crate::CoreMlProvider;
-    use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+    use galatea_runtime::{ExecutionProvider, ProviderWish, Run, Session, SessionOptions};
     let folder = tempfile::tempdir().unwrap();
     let cache = CompiledCache::new(folder.path().join("cache"), DEFAULT_LIMIT_BYTES);
     set_host(EngineHost { worker: command(), cache });
     let provider = CoreMlProvider::new();
     let set = |all: &[(&str, &str)]| {
         let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        provider.configured(&owned.collect())
+        let settings = owned.collect();
+        provider.variant(&ProviderWish { settings: Some(&settings), forced: false })
     };
     let told = [("worker", "on"), ("power_mode", "low_power"), ("compile", "background")];
     let told = set(&told).unwrap().unwrap();
@@ -439,7 +440,10 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     // The processor serves until the worker has it; a run more then compares both.
     while counts().predictions < before.predictions + 2 {
         let given = x(2, 1.5).remove(0).1;
-        assert_eq!(session.run(&[("x", given)]).unwrap()[0].to_vec::<f32>().unwrap(), [2.25; 6]);
+        assert_eq!(
+            session.run_tensors(Run::named(&[("x", given)])).unwrap()[0].to_vec::<f32>().unwrap(),
+            [2.25; 6]
+        );
     }
     let placed = session.explain().placed;
     assert!(placed[0].iter().any(|row| row.operator == "Mul" && row.planned == "CPU"));
@@ -451,7 +455,10 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let session = Session::new(square_graph(), &[waiting], &SessionOptions::default()).unwrap();
     assert!(!session.explain().placed[0].is_empty());
     let given = x(2, 1.5).remove(0).1;
-    assert_eq!(session.run(&[("x", given)]).unwrap()[0].to_vec::<f32>().unwrap(), [2.25; 6]);
+    assert_eq!(
+        session.run_tensors(Run::named(&[("x", given)])).unwrap()[0].to_vec::<f32>().unwrap(),
+        [2.25; 6]
+    );
     assert_eq!(counts().predictions, before.predictions + 1);
 }
 

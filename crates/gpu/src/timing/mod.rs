@@ -29,7 +29,7 @@ mod tests {
     use std::sync::Arc;
 
     use galatea_graph::{Attributes, Fact, Graph};
-    use galatea_runtime::{Session, SessionOptions};
+    use galatea_runtime::{Run, Session, SessionOptions};
     use galatea_tensor::{DataType, Tensor};
 
     use crate::device::{GpuDevice, devices};
@@ -56,8 +56,10 @@ mod tests {
         let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
         let input = Tensor::from_vec(&[3, 40], vec![0.5_f32; 120]).unwrap();
         device.measure_use();
-        let before = session.run(&[("x", input.clone())]).unwrap();
-        let (after, rows) = session.profile(&[("x", input)]).unwrap();
+        let before = session.run_tensors(Run::named(&[("x", input.clone())])).unwrap();
+        let profiled = session.run(Run::named(&[("x", input)]).profiled()).unwrap();
+        let rows = profiled.rows.clone();
+        let after = profiled.tensors().unwrap();
         assert_eq!(before[0].to_vec::<f32>().unwrap(), after[0].to_vec::<f32>().unwrap());
         let timed = rows.iter().filter(|row| row.op == "Softmax" && !row.time.is_zero());
         assert_eq!(timed.count(), 2, "{rows:?}");

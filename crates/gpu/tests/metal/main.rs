@@ -28,7 +28,9 @@ use galatea_gpu::{
     PoolConfig, find_row, rows,
 };
 use galatea_graph::{Fact, Graph, infer};
-use galatea_runtime::{NodeWork, OptimiseLevel, Precision, SessionOptions, product_operations};
+use galatea_runtime::{
+    NodeWork, OptimiseLevel, Precision, Run, SessionOptions, product_operations,
+};
 use galatea_tensor::Tensor;
 
 /// Returns the capabilities that wgpu reports for an Apple GPU.
@@ -91,7 +93,7 @@ impl Subject<'_> {
         let names = graph.inputs.iter().map(|&id| graph.value(id).name.as_str());
         let named: Vec<(&str, Tensor)> = names.zip(given.iter().cloned()).collect();
         let asks = !session.problems(&named).map_err(|error| error.to_string())?.is_empty();
-        session.run_owned(given.clone()).map_err(|error| error.to_string())?;
+        session.run_tensors(Run::owned(given.clone())).map_err(|error| error.to_string())?;
         let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
         let node = &graph.nodes[0];
         let view = GpuNodeView { graph, node, facts: &facts, device: self.device, precision };

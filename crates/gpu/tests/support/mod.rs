@@ -15,7 +15,7 @@ use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use std::collections::{HashMap, HashSet};
 
 use galatea_graph::{Graph, infer};
-use galatea_runtime::{ExecutionProvider, PreparedGraph, Session, SessionOptions};
+use galatea_runtime::{ClaimRequest, ExecutionProvider, PreparedGraph, Session, SessionOptions};
 
 /// With this variable set to a number, tests run on that device; without it on the first one.
 const DEVICE: &str = "GALATEA_GPU_DEVICE";
@@ -58,7 +58,7 @@ pub(crate) fn claims(device: &Arc<GpuDevice>, graph: &Graph, options: &SessionOp
     let provider = GpuProvider::on(Arc::clone(device));
     let Ok(prepared) = PreparedGraph::new(graph.clone(), options.optimise) else { return false };
     let Ok(facts) = infer::facts(&prepared.graph, &HashMap::new()) else { return false };
-    let claims = provider.claim(&prepared.graph, &facts).claims;
+    let claims = provider.claim(&ClaimRequest::new(&prepared.graph, &facts)).claims;
     let taken: HashSet<usize> = claims.into_iter().flat_map(|claim| claim.nodes).collect();
     taken.len() == prepared.graph.nodes.len() && !taken.is_empty()
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use galatea_graph::{Attributes, Dim, Fact, Graph, evaluate};
-use galatea_runtime::{Precision, SessionOptions};
+use galatea_runtime::{Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 use super::{device, session};
@@ -162,7 +162,7 @@ impl Node {
         let session = session.unwrap();
         let bound: Vec<(&str, Tensor)> =
             fed.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-        let found = session.run(&bound).unwrap();
+        let found = session.run_tensors(Run::named(&bound)).unwrap();
         let shapes: Vec<_> = tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         for (found, expected) in found.iter().zip(&expected) {
             let same = compare(found, expected, tolerance);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use galatea_graph::{Graph, converted};
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 use super::{ChunkFunctions, ChunkPlace};
@@ -114,7 +114,8 @@ impl ChunkFunctions for SessionChunks {
                 }
             }
         }
-        let mut outputs = session.run_owned(given).map_err(|error| failed(place, error))?;
+        let mut outputs =
+            session.run_tensors(Run::owned(given)).map_err(|error| failed(place, error))?;
         let after = outputs.split_off(outputs.len().saturating_sub(states));
         if states > 0 {
             self.states.insert((place.chunk, place.sequence), after);

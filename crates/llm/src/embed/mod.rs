@@ -11,7 +11,7 @@ mod text;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 pub use engine::{EncodedTexts, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
@@ -112,7 +112,7 @@ impl EncoderModel {
     /// Memory of the weights, in bytes.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        let memory = self.session.memory();
+        let memory = self.session.report().memory;
         memory.initializer_bytes + memory.mapped_bytes
     }
 
@@ -330,7 +330,10 @@ impl EncoderModel {
         let inputs: std::result::Result<Vec<(&str, Tensor)>, _> =
             inputs.into_iter().map(|(name, tensor)| tensor.map(|tensor| (name, tensor))).collect();
         let inputs = inputs.map_err(|error| failed(error.to_string()))?;
-        let outputs = self.session.run(&inputs).map_err(|error| failed(error.to_string()))?;
+        let outputs = self
+            .session
+            .run_tensors(Run::named(&inputs))
+            .map_err(|error| failed(error.to_string()))?;
         let found = outputs.first().ok_or_else(|| failed("it gave nothing".to_owned()))?;
         if found.shape().first() != Some(&batch.len()) {
             let text = format!("shape {:?}, expected {} texts first", found.shape(), batch.len());

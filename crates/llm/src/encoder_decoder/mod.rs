@@ -5,7 +5,7 @@ mod rows;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 pub(crate) use rows::{ReadSource, RowId, WritingRows};
@@ -106,7 +106,7 @@ impl EncoderDecoder {
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         let held = |session: &Session| {
-            let memory = session.memory();
+            let memory = session.report().memory;
             memory.initializer_bytes + memory.mapped_bytes
         };
         held(&self.encoder) + held(&self.decoder)
@@ -152,7 +152,7 @@ impl EncoderDecoder {
             Tensor::vector(places(0, length)),
             Tensor::from_vec(&[1, length], mask).map_err(failed)?,
         ];
-        let mut found = self.encoder.run_owned(inputs).map_err(failed)?;
+        let mut found = self.encoder.run_tensors(Run::owned(inputs)).map_err(failed)?;
         if found.len() != 1 + 2 * self.shape.layers {
             return Err(failed(format!("the encoder gave {} results", found.len())));
         }

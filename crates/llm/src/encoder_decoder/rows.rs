@@ -4,6 +4,7 @@
 //! row that nobody has computes something that nobody reads, and places that hold nothing lie so far
 //! behind that nothing is added from them.
 
+use galatea_runtime::Run;
 use galatea_tensor::{DataType, OwnedTensor, Tensor};
 
 use super::{EncoderDecoder, failed};
@@ -170,7 +171,8 @@ impl WritingRows {
             let room = RowCapacity::of(self.len(), source, past);
             self.resize(model, RowCapacity { rows: room.rows.max(self.room.rows), ..room })?;
         }
-        let mut found = model.decoder.run_owned(self.inputs(tokens)?).map_err(failed)?;
+        let mut found =
+            model.decoder.run_tensors(Run::owned(self.inputs(tokens)?)).map_err(failed)?;
         let layers = model.shape.layers;
         if found.len() != 1 + 2 * layers {
             return Err(failed(format!("the decoder gave {} results", found.len())));

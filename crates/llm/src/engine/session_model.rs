@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
 use galatea_runtime::tune::TuningProblem;
-use galatea_runtime::{IoInfo, ProfileRow, Session};
+use galatea_runtime::{IoInfo, ProfileRow, Run, Session};
 use galatea_tensor::{OwnedParts, OwnedTensor, Tensor, TensorError};
 
 use crate::arch::{CHOICES, ModelShape};
@@ -142,10 +142,11 @@ impl SessionModel {
         let inputs = Self::rows_of(batch)?.into_iter().chain(self.caches.iter().cloned());
         let names = self.session.inputs().iter().map(|info| info.name.as_str());
         let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
-        let profiled = self.session.profile_wanted(&named, &self.wanted(self.needed(batch)));
-        let (_, rows) = profiled
+        let wanted = self.wanted(self.needed(batch));
+        let profiled = self.session.run(Run::named(&named).only(&wanted).profiled());
+        let profiled = profiled
             .map_err(|error| LlmError::new(LlmErrorKind::Model, "step", error.to_string()))?;
-        Ok(rows)
+        Ok(profiled.rows)
     }
 
     /// Choices that could be computed in several ways in such a step. What it would write to the caches is not kept.
@@ -278,7 +279,7 @@ impl SessionModel {
         }
         let mut inputs = Self::rows_of(batch)?;
         inputs.append(&mut self.caches);
-        let outputs = self.session.run_wanted(inputs, &self.wanted(need));
+        let outputs = self.session.run_tensors(Run::owned(inputs).only(&self.wanted(need)));
         let mut outputs = outputs.map_err(|error| failed(&error))?;
         let first = usize::from(need == LogitNeed::Logits);
         let caches = first..first + self.cache_count();

@@ -193,7 +193,7 @@ fn step_model(
     let (size, blocks) = options.blocks(&shape, cache)?;
     let step = StepOptions { cache, positions: options.engine.context };
     let mut graph = architecture.graph_for(config, weights, &step)?;
-    if options.providers.iter().any(|provider| provider.reads_back()) {
+    if options.providers.iter().any(|provider| provider.traits().reads_back) {
         arch::add_choices(&mut graph, shape.vocabulary)?;
     }
     let session = Session::new(graph, &options.providers, &options.session);
@@ -238,7 +238,7 @@ impl LanguageModel {
         let checkpoint = FoundCheckpoint::open(path, options)?;
         let model = checkpoint.step_model(path, options)?.with_swap_space(options.swap_bytes);
         let FoundCheckpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
-        let memory = model.session().memory();
+        let memory = model.session().report().memory;
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let positions = model.block_count().saturating_mul(model.block_size().get());
         let position_bytes = model.cache_bytes() / positions.max(1);
@@ -250,7 +250,7 @@ impl LanguageModel {
             Some((path, max_tokens)) => {
                 let draft = FoundCheckpoint::open(path, options)?;
                 let draft = step_model(&draft.config, &*draft.weights, path, options)?;
-                let memory = draft.session().memory();
+                let memory = draft.session().report().memory;
                 draft_bytes = memory.initializer_bytes + memory.mapped_bytes + draft.cache_bytes();
                 let draft = Box::new(draft);
                 let tokenizer = Arc::clone(&tokenizer);

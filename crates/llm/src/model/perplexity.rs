@@ -45,7 +45,7 @@ impl PerplexityModel {
         options.engine.context = Some(chunk);
         options.blocks = Some(chunk.div_ceil(options.block_size.max(1)));
         let model = checkpoint.step_model(path, &options)?;
-        let memory = model.session().memory();
+        let memory = model.session().report().memory;
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         Ok(Self { model, tokenizer: checkpoint.tokenizer, chunk, weight_bytes })
     }

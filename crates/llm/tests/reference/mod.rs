@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use galatea_graph::{Datum, Fact, Graph, evaluate};
+use galatea_graph::{Graph, evaluate};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
-    SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionRun,
+    ProviderClaims, ProviderTraits, RunFence, RuntimeError,
 };
 
 /// The reference evaluation, of which one run may fail.
@@ -17,22 +17,23 @@ pub(crate) struct Reference {
 }
 
 impl ExecutionProvider for Reference {
-    fn name(&self) -> &'static str {
-        "reference"
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named("reference")
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let nodes = (0..graph.nodes.len()).collect();
         let claim = NodeClaim { nodes, cost_ns: 1.0, kernel: "reference".into() };
         ProviderClaims { claims: vec![claim], ..ProviderClaims::default() }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(Evaluation { graph, failing: self.failing, runs: AtomicUsize::new(0) }))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(Evaluation {
+            graph: request.graph,
+            failing: self.failing,
+            runs: AtomicUsize::new(0),
+        }))
     }
 }
 
@@ -43,14 +44,11 @@ struct Evaluation {
 }
 
 impl Executable for Evaluation {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         if Some(self.runs.fetch_add(1, Ordering::Relaxed)) == self.failing {
-            return RunFence::ready(Err(RuntimeError::provider("reference", "it is on fire")));
+            return RunFence::failed(RuntimeError::provider("reference", "it is on fire"));
         }
         RunFence::ready(evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }

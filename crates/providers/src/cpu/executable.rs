@@ -10,7 +10,8 @@ use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    Executable, MemoryReport, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions,
+    BufferExchange, Executable, ExecutableTraits, MemoryReport, PartitionReport, PartitionResult,
+    PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions, TunableKernels,
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
@@ -340,34 +341,43 @@ impl CpuExecutable {
 }
 
 impl Executable for CpuExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
-        RunFence::ready(self.run(inputs, None))
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let all;
+        let wanted = match run.wanted {
+            Some(wanted) => wanted,
+            None => {
+                all = vec![true; self.graph.outputs.len()];
+                &all
+            }
+        };
+        let mut rows = run.profile.then(Vec::new);
+        let outputs = self.run_wanted(run.inputs, wanted, rows.as_mut());
+        let rows = rows.unwrap_or_default();
+        RunFence::ready(outputs.map(|outputs| PartitionResult { outputs, rows }))
     }
 
-    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        let mut rows = Vec::new();
-        let outputs = self.run(inputs, Some(&mut rows))?;
-        Ok((outputs, rows))
+    fn report(&self) -> PartitionReport {
+        let own = PartitionReport {
+            memory: self.memory(),
+            plans: self.plan_report(),
+            placed: Vec::new(),
+        };
+        self.bodies.iter().fold(own, |sum, body| {
+            let inner = body.0.report();
+            PartitionReport {
+                memory: sum.memory.plus(inner.memory),
+                plans: sum.plans.plus(inner.plans),
+                placed: Vec::new(),
+            }
+        })
     }
 
-    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> RunFence {
-        RunFence::ready(self.run_wanted(inputs, wanted, None))
+    fn traits(&self) -> ExecutableTraits<'_> {
+        ExecutableTraits { times_steps: true, buffers: Some(self), tuning: Some(self) }
     }
+}
 
-    fn profile_wanted(
-        &self,
-        inputs: Vec<Datum>,
-        wanted: &[bool],
-    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        let mut rows = Vec::new();
-        let outputs = self.run_wanted(inputs, wanted, Some(&mut rows))?;
-        Ok((outputs, rows))
-    }
-
-    fn times_steps(&self) -> bool {
-        true
-    }
-
+impl TunableKernels for CpuExecutable {
     fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.iter().cloned().map(Datum::contiguous).collect();
@@ -384,7 +394,9 @@ impl Executable for CpuExecutable {
         };
         part.problems(&inputs)
     }
+}
 
+impl BufferExchange for CpuExecutable {
     fn return_buffer(&self, output: usize, tensor: Tensor) {
         // What somebody else still reads is theirs.
         let Ok(tensor) = tensor.into_owned() else { return };
@@ -392,34 +404,31 @@ impl Executable for CpuExecutable {
         spare.retain(|(other, _)| *other != output);
         spare.push((output, tensor));
     }
+}
 
+impl CpuExecutable {
+    /// Returns the memory held now, without that of bodies.
     fn memory(&self) -> MemoryReport {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
         let plain = weights.map(|tensor| WeightBytes::new(tensor.size_bytes(), tensor.is_mapped()));
         let packed = self.kernels.iter().flatten().map(|kernel| kernel.weight_bytes());
         let WeightBytes { own, mapped } = plain.chain(packed).sum();
         let arena_bytes = lock(&self.arenas).iter().map(Arena::len_bytes).sum();
-        let mut memory = MemoryReport { initializer_bytes: own, mapped_bytes: mapped, arena_bytes };
-        for body in &self.bodies {
-            let inner = body.0.memory();
-            memory.initializer_bytes += inner.initializer_bytes;
-            memory.mapped_bytes += inner.mapped_bytes;
-            memory.arena_bytes += inner.arena_bytes;
-        }
-        memory
+        MemoryReport { initializer_bytes: own, mapped_bytes: mapped, arena_bytes }
     }
 
-    fn plans(&self) -> PlanReport {
+    /// Returns statistics of the run plans, without those of bodies.
+    fn plan_report(&self) -> PlanReport {
         let plans = lock(&self.plans);
-        let bytes = |plan: &PlannedSchedule| (plan.1.arena_bytes, plan.1.live_bytes);
-        let (arena_bytes, live_bytes) = plans.kept.last().map(bytes).unwrap_or_default();
-        let made = plans.made;
-        let time = plans.time;
-        let plans_kept = plans.kept.len();
-        let operations = self.operations.load(Ordering::Relaxed);
-        let own = PlanReport { plans: plans_kept, made, time, arena_bytes, live_bytes, operations };
-        drop(plans);
-        self.bodies.iter().fold(own, |sum, body| sum.plus(body.0.plans()))
+        let last = plans.kept.last().map(|plan| &plan.1);
+        PlanReport {
+            plans: plans.kept.len(),
+            made: plans.made,
+            time: plans.time,
+            arena_bytes: last.map_or(0, |plan| plan.arena_bytes),
+            live_bytes: last.map_or(0, |plan| plan.live_bytes),
+            operations: self.operations.load(Ordering::Relaxed),
+        }
     }
 }
 

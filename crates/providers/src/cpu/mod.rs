@@ -22,13 +22,12 @@ mod view;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use galatea_graph::{Fact, Graph, Node, infer, rewrite};
+use galatea_graph::{Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
 use galatea_runtime::cost::UnitCost;
-use galatea_runtime::device_selector::DeviceLanes;
 use galatea_runtime::{
-    ClaimRefusal, Executable, ExecutionProvider, NodeClaim, OptimiseLevel, Precision,
-    ProviderClaims, RuntimeError, SessionOptions, sized,
+    ClaimRefusal, ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim,
+    OptimiseLevel, Precision, ProviderClaims, ProviderTraits, RuntimeError, SessionOptions,
 };
 
 use executable::CpuExecutable;
@@ -198,76 +197,68 @@ fn arranged(graph: Arc<Graph>, options: &SessionOptions) -> Arc<Graph> {
     }
 }
 
-impl ExecutionProvider for CpuProvider {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn lanes(&self) -> DeviceLanes {
-        HostCores::lanes()
-    }
-
-    fn packing(&self) -> String {
-        format!("{} {LAYOUTS}", self.isa.name())
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> ProviderClaims {
-        self.claim_usual(graph, facts, &sized(facts))
-    }
-
-    fn claim_usual(
+impl CpuProvider {
+    /// Returns the claim on a node, and why it runs by reference where it does.
+    fn claim_node(
         &self,
-        graph: &Graph,
-        facts: &[Option<Fact>],
-        usual: &[Option<Fact>],
-    ) -> ProviderClaims {
+        request: &ClaimRequest<'_>,
+        index: usize,
+    ) -> (NodeClaim, Option<ClaimRefusal>) {
+        let ClaimRequest { graph, facts, typical, .. } = *request;
+        let node = &graph.nodes[index];
+        // What a session computes in changes no claim: a node that one row takes another takes too.
+        let packed = None;
+        let precision = Precision::default();
+        let choices = None;
+        let isa = self.isa;
+        let blas = None;
+        let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
+        let demand = cost::demand(node, typical);
+        let operations = demand.operations;
+        let kernel_ns = || self.cost.seconds(operations, demand.bytes, demand.product) * 1e9;
+        let claim = |cost_ns: f64, kernel: &str| NodeClaim {
+            nodes: vec![index],
+            cost_ns,
+            kernel: kernel.into(),
+        };
+        if view::is_view(node) {
+            return (claim(0.0, "view"), None);
+        }
+        if !node.operator.bodies().is_empty() {
+            return (claim(kernel_ns(), BODIES), None);
+        }
+        match find_row(&view) {
+            Ok(row) => (claim(kernel_ns(), row.name), None),
+            Err(reason) => {
+                let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;
+                let reason = format!("runs by reference: {reason}");
+                (claim(ns, reference::NAME), Some(ClaimRefusal { node: index, reason }))
+            }
+        }
+    }
+}
+
+impl ExecutionProvider for CpuProvider {
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits {
+            packing: format!("{} {LAYOUTS}", self.isa.name()),
+            lanes: HostCores::lanes(),
+            ..ProviderTraits::named(NAME)
+        }
+    }
+
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
         let mut claims = ProviderClaims::default();
-        for (index, node) in graph.nodes.iter().enumerate() {
-            // What a session computes in changes no claim: a node that one row takes another takes too.
-            let packed = None;
-            let precision = Precision::default();
-            let choices = None;
-            let isa = self.isa;
-            let blas = None;
-            let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
-            let demand = cost::demand(node, usual);
-            let operations = demand.operations;
-            let bytes = demand.bytes;
-            let kernel_ns = || self.cost.seconds(operations, bytes, demand.product) * 1e9;
-            let mut claim = |cost_ns: f64, kernel: &str| {
-                claims.claims.push(NodeClaim {
-                    nodes: vec![index],
-                    cost_ns,
-                    kernel: kernel.into(),
-                });
-            };
-            if view::is_view(node) {
-                claim(0.0, "view");
-                continue;
-            }
-            if !node.operator.bodies().is_empty() {
-                claim(kernel_ns(), BODIES);
-                continue;
-            }
-            match find_row(&view) {
-                Ok(row) => claim(kernel_ns(), row.name),
-                Err(reason) => {
-                    let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;
-                    claim(ns, reference::NAME);
-                    let reason = format!("runs by reference: {reason}");
-                    claims.refusals.push(ClaimRefusal { node: index, reason });
-                }
-            }
+        for index in 0..request.graph.nodes.len() {
+            let (claim, refusal) = self.claim_node(request, index);
+            claims.claims.push(claim);
+            claims.refusals.extend(refusal);
         }
         claims
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let pool = pool(options.threads);
-        Ok(Box::new(self.prepare(graph, options, &pool)?))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        let pool = pool(request.options.threads);
+        Ok(Box::new(self.prepare(request.graph, request.options, &pool)?))
     }
 }

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_providers::by_name;
-use galatea_runtime::{OptimiseLevel, Precision, ProfileRow, Session, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, ProfileRow, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use galatea_testkit::graph_maker::GraphMaker;
 
@@ -74,13 +74,16 @@ impl Maker {
         self.graph.outputs = outputs.iter().flatten().copied().collect();
         let inputs: Vec<(&str, Tensor)> =
             self.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-        let expected = self.session("reference").run(&inputs).unwrap();
+        let expected = self.session("reference").run_tensors(Run::named(&inputs)).unwrap();
         let session = self.session("cpu");
-        let (found, rows) = session.profile(&inputs).unwrap();
+        let mut profiled = session.run(Run::named(&inputs).profiled()).unwrap();
+        let rows = std::mem::take(&mut profiled.rows);
+        let found = profiled.tensors().unwrap();
         // The second run finds the plan and a used arena.
-        let again = session.run(&inputs).unwrap();
+        let again = session.run_tensors(Run::named(&inputs)).unwrap();
         // The third may write over its inputs.
-        let over = session.run_owned(inputs.iter().map(|(_, tensor)| copied(tensor)).collect());
+        let over = session
+            .run_tensors(Run::owned(inputs.iter().map(|(_, tensor)| copied(tensor)).collect()));
         let others = again.iter().zip(over.unwrap());
         for ((found, (again, over)), expected) in found.iter().zip(others).zip(&expected) {
             compare(found, expected, tolerance).unwrap();
@@ -90,7 +93,7 @@ impl Maker {
         // Of the fourth only some outputs are wanted: the last one, and every other before it.
         let wanted: Vec<bool> = (1..=found.len()).rev().map(|left| left % 2 == 1).collect();
         let given = inputs.iter().map(|(_, tensor)| copied(tensor)).collect();
-        let some = session.run_wanted(given, &wanted).unwrap();
+        let some = session.run_tensors(Run::owned(given).only(&wanted)).unwrap();
         let asked: Vec<&Tensor> = found
             .iter()
             .zip(&wanted)

@@ -13,7 +13,7 @@ use super::histogram::ValueHistogram;
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
 use crate::provider::ExecutionProvider;
-use crate::session::Session;
+use crate::session::{Run, Session};
 
 /// The most bytes of Hessians that are summed up in one pass over the samples.
 const HESSIAN_BYTES: usize = 1 << 30;
@@ -42,12 +42,13 @@ impl CalibrationRunner<'_> {
     ) -> Result<(), RuntimeError> {
         let session = Session::new(graph.clone(), self.providers, self.options)?;
         for (index, sample) in samples.iter().enumerate() {
-            let outputs = session.run(&named(sample)).map_err(|error| match error {
-                RuntimeError::Input(text) => {
-                    RuntimeError::Input(format!("sample {}: {text}", index + 1))
-                }
-                other => other,
-            })?;
+            let outputs =
+                session.run_tensors(Run::named(&named(sample))).map_err(|error| match error {
+                    RuntimeError::Input(text) => {
+                        RuntimeError::Input(format!("sample {}: {text}", index + 1))
+                    }
+                    other => other,
+                })?;
             see(outputs)?;
         }
         Ok(())

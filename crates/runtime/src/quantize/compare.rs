@@ -8,7 +8,7 @@ use super::calibrate::named;
 use super::measure::{LikenessSums, OutputLikeness};
 use crate::binding::IoInfo;
 use crate::error::RuntimeError;
-use crate::session::Session;
+use crate::session::{Run, Session};
 
 /// Comparison of an output with that of FP32, over all samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ pub fn compare(
             }
             other => other,
         };
-        let expected = first.run(&named(sample)).map_err(at)?;
+        let expected = first.run_tensors(Run::named(&named(sample))).map_err(at)?;
         let mut inputs = Vec::with_capacity(sample.len());
         for (own, other) in first.inputs().iter().zip(second.inputs()) {
             let given = sample.iter().find(|(name, _)| *name == own.name);
@@ -151,7 +151,7 @@ pub fn compare(
             };
             inputs.push((other.name.as_str(), fitted(tensor, other)?));
         }
-        let found = second.run(&inputs).map_err(at)?;
+        let found = second.run_tensors(Run::named(&inputs)).map_err(at)?;
         for ((tally, expected), found) in tallies.iter_mut().zip(&expected).zip(&found) {
             tally.add(expected, found)?;
         }

@@ -1,4 +1,4 @@
-//! Runs whose inputs are made longer, so that units which compile for fixed lengths see few of them.
+//! Runs whose inputs are padded, so that devices which compile for fixed lengths see few of them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use galatea_graph::rows;
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_tensor::{DataType, Tensor, TensorError};
 
-use super::OutputMask;
+use super::run::OutputMask;
 use crate::error::RuntimeError;
 
 /// The axes of a graph that may be longer than what they hold, and the lengths that they get.
@@ -21,7 +21,7 @@ pub(super) struct PaddedAxes {
 }
 
 /// A run that is longer than what it was given.
-pub(super) struct LongerRun {
+pub(super) struct PaddedRun {
     pub(super) inputs: Vec<Datum>,
     /// Length of its inputs before padding.
     pub(super) length: usize,
@@ -60,7 +60,7 @@ impl PaddedAxes {
 
     /// These inputs with zeros behind what they hold; none where they have one of the lengths already, are longer
     /// than all of them, or have a row of which a mask hides everything.
-    pub(super) fn run(&self, inputs: &[Datum]) -> Result<Option<LongerRun>, RuntimeError> {
+    pub(super) fn run(&self, inputs: &[Datum]) -> Result<Option<PaddedRun>, RuntimeError> {
         let all = || self.padding.inputs.iter().zip(inputs);
         let found =
             all().find_map(|(axes, datum)| datum.as_tensor()?.shape().get(*axes.first()?).copied());
@@ -79,7 +79,7 @@ impl PaddedAxes {
             }
             _ => Ok(datum.clone()),
         });
-        Ok(Some(LongerRun { inputs: padded.collect::<Result<_, _>>()?, length }))
+        Ok(Some(PaddedRun { inputs: padded.collect::<Result<_, _>>()?, length }))
     }
 
     /// Returns whether each row of each mask has an unmasked position.

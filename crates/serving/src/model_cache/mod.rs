@@ -100,7 +100,8 @@ impl EntryConditions<'_> {
     /// Program, level and providers: different texts for different entries of a model.
     fn text(&self, content: &str) -> String {
         let names = &self.options.providers;
-        let packings = self.providers.iter().map(|p| format!("{} {}", p.name(), p.packing()));
+        let packings =
+            self.providers.iter().map(|p| format!("{} {}", p.name(), p.traits().packing));
         let packings: Vec<String> = packings.collect();
         let level = self.options.optimise;
         let program = content::program();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use galatea_graph::{Datum, Fact, Graph, evaluate};
+use galatea_graph::{Graph, evaluate};
 use galatea_runtime::{
-    Executable, ExecutionProvider, MemoryReport, NodeClaim, ProviderClaims, RunFence, RuntimeError,
-    SessionOptions,
+    ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionRun,
+    ProviderClaims, ProviderTraits, RunFence, RuntimeError,
 };
 
 /// Runs every graph by the operators' own definitions.
@@ -13,11 +13,12 @@ use galatea_runtime::{
 pub(crate) struct Plain;
 
 impl ExecutionProvider for Plain {
-    fn name(&self) -> &'static str {
-        "plain"
+    fn traits(&self) -> ProviderTraits {
+        ProviderTraits::named("plain")
     }
 
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
+        let graph = request.graph;
         let claim = |node| NodeClaim { nodes: vec![node], cost_ns: 1.0, kernel: "plain".into() };
         ProviderClaims {
             claims: (0..graph.nodes.len()).map(claim).collect(),
@@ -25,23 +26,16 @@ impl ExecutionProvider for Plain {
         }
     }
 
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(PlainExecutable(graph)))
+    fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(PlainExecutable(request.graph)))
     }
 }
 
 struct PlainExecutable(Arc<Graph>);
 
 impl Executable for PlainExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> RunFence {
+    fn submit(&self, run: PartitionRun<'_>) -> RunFence {
+        let inputs = run.inputs;
         RunFence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use galatea_graph::Graph;
 
 use super::plan::node_times;
-use crate::provider::{ProfileRow, ProviderClaims};
+use crate::profile::ProfileRow;
+use crate::provider::ProviderClaims;
 
 /// A prediction is corrected by this factor at most, one way or the other.
 const MOST: f64 = 1e3;
@@ -27,14 +28,14 @@ impl OperatorCorrections {
         !self.seen.contains(&provider)
     }
 
-    /// Learns from a profile of a run on one provider, of which the graph's operators were predicted to take what
+    /// Learns from a provider's rows of a profile, of which the graph's operators were predicted to take what
     /// its claims say. Operators that went into others' kernels have no time of their own and are left as they are.
     pub(super) fn learn(
         &mut self,
         graph: &Graph,
-        (provider, name): (usize, &str),
+        provider: usize,
         claims: &ProviderClaims,
-        rows: &[ProfileRow],
+        rows: &[&ProfileRow],
     ) {
         self.seen.insert(provider);
         let mut predicted: HashMap<String, f64> = HashMap::new();
@@ -44,7 +45,7 @@ impl OperatorCorrections {
             }
         }
         let mut measured: HashMap<&str, f64> = HashMap::new();
-        for row in rows.iter().filter(|row| row.provider == name) {
+        for row in rows {
             *measured.entry(&row.op).or_default() += row.time.as_secs_f64() * 1e9;
         }
         measured.retain(|op, ns| *ns > 0.0 && predicted.get(*op).is_some_and(|ns| *ns > 0.0));

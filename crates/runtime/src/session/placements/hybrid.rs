@@ -1,15 +1,14 @@
-//! Ways of running a graph in which the channels of big products are divided between two units that compute them at
-//! the same time.
+//! Placements in which the channels of big matrix products are divided between two devices that compute them at the
+//! same time.
 
 use std::collections::HashMap;
 
 use galatea_graph::channels::{self, DividedNode, NodeOrigin};
 use galatea_graph::{Fact, Graph, infer};
 
-use super::super::{CompiledPartitions, Session, lock};
 use super::plan::{PlacementPlan, node_times};
 use super::split::share;
-use super::{Placement, PlacementRecipe, PlacementSet, PlacementState};
+use super::{Placement, PlacementSet, PlacementState};
 use crate::device_selector::{PlacementCost, PlacementEstimate, PlanSegment, ShapeBucket};
 use crate::partition::Partition;
 use crate::provider::ProviderClaims;
@@ -26,14 +25,14 @@ const STEP: usize = 16;
 /// A graph whose big products are divided.
 #[derive(Debug)]
 pub(super) struct HybridGraph {
-    graph: Graph,
-    facts: Vec<Option<Fact>>,
+    pub(super) graph: Graph,
+    pub(super) facts: Vec<Option<Fact>>,
     /// The provider of each node of the session's graph.
     base: Vec<usize>,
     divided: Vec<DividedProduct>,
     origins: Vec<NodeOrigin>,
     /// For each partition, whether it runs at the same time as the one before it.
-    beside: Vec<bool>,
+    pub(super) beside: Vec<bool>,
 }
 
 /// A product that is divided: its node, its channels, and the unit that computes the second part of them.
@@ -63,9 +62,9 @@ struct DevicePredictions<'p> {
 }
 
 impl<'p> DevicePredictions<'p> {
-    fn of(plan: &'p PlacementPlan, inner: &PlacementState) -> Self {
+    fn of(plan: &'p PlacementPlan, state: &PlacementState) -> Self {
         let mut nodes = node_times(&plan.claims);
-        let off: Vec<f64> = (0..nodes.len()).map(|unit| inner.router.correction(unit)).collect();
+        let off: Vec<f64> = (0..nodes.len()).map(|unit| state.selector.correction(unit)).collect();
         for (times, factor) in nodes.iter_mut().zip(&off) {
             times.values_mut().for_each(|ns| *ns *= factor);
         }
@@ -185,106 +184,87 @@ fn lay(
     laid
 }
 
-impl Session {
-    /// Says what ways take in which products are divided, and adds one in which the big products of the fastest way
-    /// are divided between two units, where that is expected to be faster. Like any other it is used where it was
-    /// measured to be so.
-    pub(super) fn add_hybrid(
-        &self,
-        routes: &PlacementSet,
-        bucket: &ShapeBucket,
-        plan: &PlacementPlan,
-    ) {
-        let mut inner = lock(&routes.inner);
-        inner.expect_hybrids(bucket, plan);
-        let whole = |one: &&PlacementEstimate| {
-            let way = inner.ways.get(one.way);
-            one.measured && way.is_some_and(|way| way.failed.is_none() && way.is_whole())
-        };
-        let all = inner.router.estimates(bucket);
-        let best = all.iter().filter(whole).min_by(|a, b| a.ns.total_cmp(&b.ns));
-        let Some(best) = best else { return };
-        let base: Vec<usize> = inner.ways[best.way]
+impl PlacementSet {
+    /// Predicts the time of placements in which matrix products are divided, and adds one in which the big products of
+    /// the fastest placement are divided between two devices, where that is expected to be faster. Like any other it is
+    /// used where it was measured to be so.
+    pub(super) fn add_hybrid(&self, bucket: &ShapeBucket, plan: &PlacementPlan) {
+        let mut state = self.state();
+        state.expect_hybrids(bucket, plan);
+        let Some(best) = state.fastest_whole(bucket) else { return };
+        let own = &self.graph;
+        let base: Vec<usize> = state.placements[best.way]
             .partitions
             .iter()
             .flat_map(|part| part.nodes.clone().map(|_| part.provider))
             .collect();
-        let hybrids = inner.ways.iter().filter(|way| way.hybrid.is_some()).count();
-        if base.len() != self.graph.nodes.len() || hybrids >= MOST {
+        let hybrids = state.placements.iter().filter(|one| one.hybrid.is_some()).count();
+        if base.len() != own.graph.nodes.len() || hybrids >= MOST {
             return;
         }
-        let times = DevicePredictions::of(plan, &inner);
+        let times = DevicePredictions::of(plan, &state);
         let found: Vec<(DividedProduct, f64)> = base
             .iter()
             .enumerate()
-            .filter_map(|(node, &provider)| times.divide(&self.graph, node, provider))
+            .filter_map(|(node, &provider)| times.divide(&own.graph, node, provider))
             .collect();
         let gain: f64 = found.iter().map(|(_, gain)| gain).sum();
         if gain < best.ns * (1.0 - PROMISING) {
             return;
         }
         let divided: Vec<DividedProduct> = found.into_iter().map(|(one, _)| one).collect();
-        let known = |way: &Placement| way.hybrid.as_ref().is_some_and(|own| own.divided == divided);
-        if inner.ways.iter().any(known) {
+        let known = |one: &Placement| one.hybrid.as_ref().is_some_and(|own| own.divided == divided);
+        if state.placements.iter().any(known) {
             return;
         }
         let cuts: Vec<DividedNode> = divided.iter().map(|one| one.cut).collect();
-        let Ok((graph, origins)) = channels::divided(&self.graph, &self.facts, &cuts) else {
+        let Ok((graph, origins)) = channels::divided(&own.graph, &own.facts, &cuts) else {
             return;
         };
         let Ok(facts) = infer::facts(&graph, &HashMap::new()) else { return };
         let LaidPartitions { partitions, beside, cost } = lay(&times, &base, &origins, &divided);
         let hybrid = HybridGraph { graph, facts, base, divided, origins, beside };
-        let at = inner.ways.len();
-        inner.ways.push(Placement { hybrid: Some(hybrid.into()), ..Placement::new(partitions) });
-        inner.router.set_cost(bucket, at, cost);
-    }
-
-    /// Compiles what a way is made of.
-    pub(super) fn compile_recipe(
-        &self,
-        recipe: &PlacementRecipe,
-    ) -> Result<CompiledPartitions, crate::error::RuntimeError> {
-        let PlacementRecipe { partitions, hybrid } = recipe;
-        let (graph, facts) = match hybrid {
-            Some(hybrid) => (&hybrid.graph, &hybrid.facts),
-            None => (&self.graph, &self.facts),
-        };
-        let mut compiled =
-            self.compile_of((graph, facts), partitions).map_err(|(_, error)| error)?;
-        if let Some(hybrid) = hybrid {
-            for (part, beside) in compiled.parts.iter_mut().zip(&hybrid.beside) {
-                part.beside = *beside;
-            }
-        }
-        Ok(compiled)
+        let at = state.placements.len();
+        let placement = Placement { hybrid: Some(hybrid.into()), ..Placement::new(partitions) };
+        state.placements.push(placement);
+        state.selector.set_cost(bucket, at, cost);
     }
 }
 
 impl PlacementState {
-    /// Says what the ways whose products are divided are predicted to take in a bucket where they were not measured;
+    /// Returns the fastest measured placement that divides neither rows nor matrix products.
+    fn fastest_whole(&self, bucket: &ShapeBucket) -> Option<PlacementEstimate> {
+        let whole = |one: &PlacementEstimate| {
+            let own = self.placements.get(one.way);
+            one.measured && own.is_some_and(|own| own.failed.is_none() && own.is_whole())
+        };
+        let all = self.selector.estimates(bucket).into_iter();
+        all.filter(whole).min_by(|a, b| a.ns.total_cmp(&b.ns))
+    }
+
+    /// Predicts the time of placements whose matrix products are divided, in a bucket where they were not measured;
     /// those that are predicted to be slower than what was measured there are not used.
     fn expect_hybrids(&mut self, bucket: &ShapeBucket, plan: &PlacementPlan) {
-        let all = self.router.estimates(bucket);
+        let all = self.selector.estimates(bucket);
         let measured = all.iter().filter(|one| one.measured).map(|one| one.ns);
         let best = measured.fold(f64::INFINITY, f64::min);
         let is_new = |at: usize| all.get(at).is_none_or(|one| !one.measured);
         let times = DevicePredictions::of(plan, self);
         let costs: Vec<(usize, PlacementCost)> = self
-            .ways
+            .placements
             .iter()
             .enumerate()
-            .filter(|(at, way)| is_new(*at) && way.failed.is_none())
-            .filter_map(|(at, way)| {
-                let own = way.hybrid.as_ref()?;
+            .filter(|(at, one)| is_new(*at) && one.failed.is_none())
+            .filter_map(|(at, one)| {
+                let own = one.hybrid.as_ref()?;
                 Some((at, lay(&times, &own.base, &own.origins, &own.divided).cost))
             })
             .collect();
         for (at, cost) in costs {
-            self.router.set_cost(bucket, at, cost);
-            let faster = self.router.estimates(bucket).get(at).is_some_and(|one| one.ns < best);
+            self.selector.set_cost(bucket, at, cost);
+            let faster = self.selector.estimates(bucket).get(at).is_some_and(|one| one.ns < best);
             if !faster {
-                self.router.set_cost(bucket, at, PlacementCost::unusable());
+                self.selector.set_cost(bucket, at, PlacementCost::unusable());
             }
         }
     }

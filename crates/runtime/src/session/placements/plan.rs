@@ -1,22 +1,28 @@
 //! Possible divisions of a graph when the shapes of a run are known.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use galatea_graph::{Datum, Fact, infer};
 
-use super::super::{Session, lock};
+use super::super::compiled_graph::lock;
+use super::PlacementSet;
 use crate::device_selector::{PlacementCost, PlanSegment};
 use crate::partition::{Partition, live_bytes, partition};
-use crate::provider::{ExecutionProvider, NodeClaim, ProviderClaims};
+use crate::provider::{ClaimRequest, NodeClaim, ProviderClaims};
 use crate::typical_shapes::sized;
 
 /// Claims of the providers for a run's shapes, and the possible divisions of the graph.
 pub(super) struct PlacementPlan {
     pub(super) claims: Vec<ProviderClaims>,
     pub(super) live: Vec<f64>,
-    /// Each with the provider that runs whatever it can, where it is made for the sake of one.
-    pub(super) divisions: Vec<(Option<usize>, Vec<Partition>)>,
+    pub(super) divisions: Vec<GraphDivision>,
+}
+
+/// A division of a graph between providers.
+pub(super) struct GraphDivision {
+    /// The provider that runs whatever it can, where the division is made for the sake of one.
+    pub(super) location: Option<usize>,
+    pub(super) partitions: Vec<Partition>,
 }
 
 /// Claims as far off as predictions of their units were.
@@ -49,6 +55,7 @@ fn forced_claims(claims: &[ProviderClaims], provider: usize) -> Vec<ProviderClai
     let others = |offer: &ProviderClaims| ProviderClaims {
         claims: offer.claims.iter().map(dear).collect(),
         refusals: Vec::new(),
+        order: None,
         ..*offer
     };
     let all = claims.iter().enumerate();
@@ -96,48 +103,63 @@ pub(super) fn cost(
     PlacementCost::of_sequence(partitions.iter().map(stop))
 }
 
-impl Session {
+impl PlacementSet {
     /// Returns the providers' claims for the shapes of these inputs, less those that failed, and the divisions
     /// that result. These are the one predicted to be the fastest, and for each provider the one in which it
     /// runs every node that it can.
     pub(super) fn plan(&self, inputs: &[Datum]) -> PlacementPlan {
-        let given = self.graph.inputs.iter().zip(inputs).filter_map(|(&id, datum)| {
+        let own = &self.graph;
+        let given = own.graph.inputs.iter().zip(inputs).filter_map(|(&id, datum)| {
             let tensor = datum.as_tensor()?;
             Some((id, Fact::fixed(tensor.dtype(), tensor.shape())))
         });
         let given: HashMap<_, _> = given.collect();
         // Shapes that contradict the graph are refused when it runs.
-        let facts = infer::facts(&self.graph, &given);
-        let facts = facts.unwrap_or_else(|_| sized(&self.facts));
+        let facts = infer::facts(&own.graph, &given);
+        let facts = facts.unwrap_or_else(|_| sized(&own.facts));
         // What can be run is what can be compiled for any run.
-        let claim = |provider: &Arc<dyn ExecutionProvider>| {
-            provider.claim_usual(&self.graph, &self.facts, &facts)
+        let request = ClaimRequest {
+            graph: &own.graph,
+            facts: &own.facts,
+            typical: &facts,
+            with_order: false,
         };
-        let mut claims: Vec<ProviderClaims> = self.providers.iter().map(claim).collect();
-        let mut known = vec![1.0; claims.len()];
-        if let Some(routes) = &self.routes {
-            let inner = lock(&routes.inner);
-            inner.corrections.apply(&self.graph, &mut claims);
-            known = (0..claims.len()).map(|unit| inner.router.correction(unit)).collect();
-        }
-        let failed = lock(&self.offers).failed.clone();
+        let mut claims: Vec<ProviderClaims> =
+            own.providers.iter().map(|provider| provider.claim(&request)).collect();
+        let known: Vec<f64> = {
+            let state = self.state();
+            state.corrections.apply(&own.graph, &mut claims);
+            (0..claims.len()).map(|provider| state.selector.correction(provider)).collect()
+        };
+        let failed = lock(&own.claims).failed.clone();
         for (provider, nodes) in failed {
             if let Some(offer) = claims.get_mut(provider) {
                 offer.withdraw(&nodes);
             }
         }
-        let live = live_bytes(&self.graph, &facts);
-        let count = self.graph.nodes.len();
-        let most = self.options.max_partitions;
-        let divided = |claims: &[ProviderClaims]| partition(count, claims, &live, most).ok();
-        let fastest = divided(&corrected(&claims, &known)).map(|partitions| (None, partitions));
-        let own = |provider: &usize| !self.providers[*provider].is_fallback();
-        let each = (0..claims.len()).filter(own).filter_map(|provider| {
-            let partitions = divided(&forced_claims(&claims, provider))?;
-            let takes = partitions.iter().any(|one| one.provider == provider);
-            takes.then_some((Some(provider), partitions))
-        });
-        let divisions = fastest.into_iter().chain(each).collect();
+        let live = live_bytes(&own.graph, &facts);
+        let divisions = self.divisions(&claims, &known, &live);
         PlacementPlan { claims, live, divisions }
+    }
+
+    /// Returns the fastest division by claims that were off by `known` factors, and that of each provider.
+    fn divisions(
+        &self,
+        claims: &[ProviderClaims],
+        known: &[f64],
+        live: &[f64],
+    ) -> Vec<GraphDivision> {
+        let count = self.graph.graph.nodes.len();
+        let most = self.graph.options.max_partitions;
+        let divided = |claims: &[ProviderClaims]| partition(count, claims, live, most).ok();
+        let fastest = divided(&corrected(claims, known))
+            .map(|partitions| GraphDivision { location: None, partitions });
+        let own = |provider: &usize| !self.graph.providers[*provider].traits().is_fallback;
+        let each = (0..claims.len()).filter(own).filter_map(|provider| {
+            let partitions = divided(&forced_claims(claims, provider))?;
+            let takes = partitions.iter().any(|one| one.provider == provider);
+            takes.then_some(GraphDivision { location: Some(provider), partitions })
+        });
+        fastest.into_iter().chain(each).collect()
     }
 }

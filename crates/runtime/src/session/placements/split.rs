@@ -1,12 +1,12 @@
-//! Runs whose rows are divided between two units.
+//! Runs whose rows are divided between two devices.
 
 use std::sync::Arc;
 
 use galatea_graph::{Datum, Dim, Fact, Graph, ValueId, rows};
 use galatea_tensor::{Tensor, TensorError};
 
-use super::super::{CompiledPartitions, OutputMask};
-use crate::device_selector::OccupiedDevice;
+use super::super::compiled::CompiledPartitions;
+use super::super::parts::{AcquireDevice, PartsRun};
 use crate::error::RuntimeError;
 
 /// Marks of the inputs and outputs whose first axis is the rows that may be divided.
@@ -57,20 +57,20 @@ impl DivisibleRows {
     }
 }
 
-/// A run whose first rows go one way and the others another one.
+/// A run whose first rows take one placement and the others another one.
 pub(super) struct SplitRun {
     pub(super) rows: DivisibleRows,
-    pub(super) ways: [Arc<CompiledPartitions>; 2],
-    /// Rows that go the first way.
+    pub(super) placements: [Arc<CompiledPartitions>; 2],
+    /// Rows that take the first placement.
     pub(super) first: usize,
 }
 
 impl SplitRun {
-    /// Computes all outputs. `occupy` hands the share of each way to its unit.
+    /// Computes all outputs. `acquire` acquires the device of each placement.
     pub(super) fn run(
         &self,
         inputs: &[Datum],
-        occupy: &(dyn Fn(usize) -> Option<OccupiedDevice> + Sync),
+        acquire: &AcquireDevice<'_>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let failed = |error: TensorError| RuntimeError::Input(format!("dividing rows: {error}"));
         let count = self.rows.count(inputs).unwrap_or(0);
@@ -84,10 +84,11 @@ impl SplitRun {
             self.rows.some(inputs, self.first, rest).map_err(failed)?,
         ];
         let [one, two] = given;
-        let run = |way: usize, inputs: Vec<Datum>| {
-            let _occupied = occupy(way);
-            let ran = self.ways[way].run(inputs, OutputMask::All, &mut None);
-            ran.map_err(|failure| failure.error)
+        let run = |share: usize, inputs: Vec<Datum>| {
+            let _occupied = acquire(share);
+            let run = PartsRun { inputs, ..PartsRun::default() };
+            let ran = self.placements[share].run(run, &|_| None);
+            ran.map(|ran| ran.outputs).map_err(|failure| failure.error)
         };
         let (one, two) = std::thread::scope(|scope| {
             let other = scope.spawn(|| run(1, two));

@@ -1,5 +1,4 @@
-//! Measures the ways of a session, so that runs take the one that is the fastest and not the one that was
-//! thought to be.
+//! Trials of placements, so that runs take the one that is the fastest and not the one that was thought to be.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,19 +7,19 @@ use std::time::{Duration, Instant};
 use galatea_graph::{Datum, converted};
 use galatea_tensor::{DataType, Tensor};
 
-use super::super::{CompiledPartitions, OutputMask, Session, lock};
+use super::super::compiled::CompiledPartitions;
+use super::super::parts::PartsRun;
 use super::split::share;
-use super::{Placement, PlacementRecipe, PlacementSet, PlacementState};
-use crate::binding::bind;
+use super::{Placement, PlacementRecipe, PlacementSet, PlacementState, SelectionTerms, TuningStep};
 use crate::device_selector::{PlacementCost, PlacementEstimate, PlanSegment, ShapeBucket};
 use crate::error::RuntimeError;
 
-/// Runs of a way in a trial, beside the one that prepares it.
+/// Runs of a placement in a trial, beside the one that prepares it.
 const SAMPLES: usize = 5;
-/// A way leaves a trial when its fastest run takes so many times as long as the fastest of all.
+/// A placement leaves a trial when its fastest run takes so many times as long as the fastest of all.
 const HOPELESS: f64 = 1.5;
-/// A way stays compiled where it takes at most so many times as long as the best: then it is worth something when
-/// the other's units have much to do.
+/// A placement stays compiled where it takes at most so many times as long as the best: then it is worth something
+/// when the other's devices have much to do.
 pub(super) const WORTHWHILE: f64 = 3.0;
 
 /// Nanoseconds to begin a second thread, to cut inputs and to join outputs.
@@ -28,31 +27,10 @@ const DIVIDING_NS: f64 = 30_000.0;
 /// Rows are divided where that is expected to take at most this share of the time without.
 const PROMISING: f64 = 0.9;
 
-/// Work that was found to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TuningStep {
-    /// Nothing: the ways are measured for the shapes that runs had.
-    Settled,
-    /// Some ways were measured.
-    Measured,
-}
-
-/// A way of running a model with some shapes, for people.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlacementReport {
-    /// The providers of its parts, in running order.
-    pub providers: Vec<&'static str>,
-    /// Time of a run with all units free: measured, or predicted and corrected by what was measured otherwise.
-    pub time: Duration,
-    /// True if the placement was measured.
-    pub measured: bool,
-    /// Reason why it is not used, if any.
-    pub failed: Option<String>,
-}
-
-/// A way in a trial.
+/// A placement in a trial.
 struct TrialEntrant {
-    way: usize,
+    /// Its place among the session's.
+    number: usize,
     compiled: Arc<CompiledPartitions>,
     times: Vec<Duration>,
 }
@@ -69,25 +47,32 @@ impl TrialEntrant {
     }
 }
 
-impl Session {
-    /// Measures, for inputs like these, the ways that may be the fastest, until all are measured or `limit` is over.
-    /// Does nothing in a session whose runs are not divided between units.
+/// Outcome of one round of a trial.
+enum TrialRound {
+    /// All entrants ran, or left.
+    Done,
+    /// The planned partitions failed and were replaced: all placements are new.
+    Replaced,
+}
+
+impl PlacementSet {
+    /// Measures the placements that may be the fastest for inputs like these, until all are measured or `limit` is
+    /// over.
     ///
     /// # Errors
-    /// Returns the same errors as [`Session::run`].
-    pub fn settle(
+    /// Fails when the planned partitions fail.
+    pub(in super::super) fn try_all(
         &self,
-        inputs: &[(&str, Tensor)],
+        inputs: &[Datum],
         limit: Duration,
     ) -> Result<TuningStep, RuntimeError> {
-        let inputs = bind(&self.inputs, inputs)?;
-        let bucket = ShapeBucket::of_inputs(&inputs);
+        let bucket = ShapeBucket::of_inputs(inputs);
         let begin = Instant::now();
         let mut found = TuningStep::Settled;
-        // What one way was found to take corrects what others are worth.
+        // The time of one placement corrects what others are worth.
         while let Some(left) = limit.checked_sub(begin.elapsed()) {
-            self.route(&inputs, None, true)?;
-            if self.trial(&bucket, &inputs, left)? == TuningStep::Settled {
+            self.select(inputs, SelectionTerms { whole: true, ..SelectionTerms::default() })?;
+            if self.trial(&bucket, inputs, left)? == TuningStep::Settled {
                 break;
             }
             found = TuningStep::Measured;
@@ -95,20 +80,18 @@ impl Session {
         Ok(found)
     }
 
-    /// Measures the ways that may be the fastest for the shapes that runs had most often, with inputs of zeros, and
-    /// masks that show everything; for `limit` at most, or as long as one run takes. For times at which nobody waits.
+    /// Measures the placements that may be the fastest for the shapes that runs had most often, with inputs of zeros,
+    /// and masks that show everything.
     ///
     /// # Errors
     /// Fails when the model cannot run with zeros. The shapes are not tried again.
-    pub fn tune_placements(&self, limit: Duration) -> Result<TuningStep, RuntimeError> {
-        let Some(routes) = &self.routes else { return Ok(TuningStep::Settled) };
-        let Some((bucket, inputs)) = routes.untried() else { return Ok(TuningStep::Settled) };
-        let masks: HashSet<usize> = self
-            .longer
-            .iter()
-            .flatten()
-            .flat_map(|longer| longer.masks().iter().copied())
-            .collect();
+    pub(in super::super) fn tune(&self, limit: Duration) -> Result<TuningStep, RuntimeError> {
+        let Some(UntriedShapes { bucket, inputs }) = self.untried() else {
+            return Ok(TuningStep::Settled);
+        };
+        let padded = self.graph.padded.iter().flatten();
+        let masks: HashSet<usize> =
+            padded.flat_map(|padded| padded.masks().iter().copied()).collect();
         let made = inputs.iter().enumerate().map(|(at, (dtype, shape))| {
             let made = match masks.contains(&at) {
                 true => ones(*dtype, shape),
@@ -120,149 +103,125 @@ impl Session {
         let made = made.map_err(RuntimeError::Input);
         let tried = made.and_then(|inputs| self.trial(&bucket, &inputs, limit));
         if tried.is_err() {
-            lock(&routes.inner).seen.remove(&bucket);
+            self.state().seen.remove(&bucket);
         }
         tried
     }
 
-    /// The ways of running the model with inputs like these, the fastest first; nothing where runs are not divided.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Session::run`] for wrong inputs.
-    pub fn ways(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<PlacementReport>, RuntimeError> {
-        let Some(routes) = &self.routes else { return Ok(Vec::new()) };
-        let inputs = bind(&self.inputs, inputs)?;
-        self.route(&inputs, None, true)?;
-        let inner = lock(&routes.inner);
-        let mut all = inner.router.estimates(&ShapeBucket::of_inputs(&inputs));
-        all.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-        let report = |one: &PlacementEstimate| {
-            let way = inner.ways.get(one.way)?;
-            Some(PlacementReport {
-                providers: inner.providers(way).map(|one| self.providers[one].name()).collect(),
-                time: Duration::try_from_secs_f64(one.ns / 1e9).ok()?,
-                measured: one.measured,
-                failed: way.failed.clone(),
-            })
-        };
-        Ok(all.iter().filter_map(report).collect())
-    }
-
-    /// Measures ways in turns. Those that are far behind after a round leave.
+    /// Measures placements by turns. Those that are far behind after a round leave.
     fn trial(
         &self,
         bucket: &ShapeBucket,
         inputs: &[Datum],
         limit: Duration,
     ) -> Result<TuningStep, RuntimeError> {
-        let Some(routes) = &self.routes else { return Ok(TuningStep::Settled) };
-        let mut entrants = self.entrants(routes, bucket);
+        let mut entrants = self.entrants(bucket);
         if entrants.is_empty() {
-            lock(&routes.inner).looked.insert(bucket.clone());
+            self.state().looked.insert(bucket.clone());
             return Ok(TuningStep::Settled);
         }
         let begin = Instant::now();
         for round in 0..=SAMPLES {
-            let mut failed = Vec::new();
-            for (at, one) in entrants.iter_mut().enumerate() {
-                let _permit = self.options.pace.enter();
-                let before = Instant::now();
-                match one.compiled.run(inputs.to_vec(), OutputMask::All, &mut None) {
-                    Ok(_) if round == 0 => {}
-                    Ok(_) => one.times.push(before.elapsed()),
-                    // The way that was planned first is what all else falls back to: others take what it
-                    // cannot run, and then all ways are new.
-                    Err(_) if one.way == 0 => {
-                        self.run_planned(inputs, OutputMask::All, &mut None, &|_| None)?;
-                        return Ok(TuningStep::Measured);
-                    }
-                    Err(failure) => failed.push((at, failure.error)),
-                }
-            }
-            for (at, error) in failed.into_iter().rev() {
-                routes.fail(entrants.remove(at).way, &error);
+            if let TrialRound::Replaced = self.trial_round(&mut entrants, inputs, round > 0)? {
+                return Ok(TuningStep::Measured);
             }
             let best = entrants.iter().filter_map(TrialEntrant::best).min();
             if let Some(best) = best {
                 let (stay, go): (Vec<_>, Vec<_>) = entrants
                     .into_iter()
                     .partition(|one| one.best().is_none_or(|own| own <= best.mul_f64(HOPELESS)));
-                routes.measured(bucket, &go);
+                self.note_times(bucket, &go);
                 entrants = stay;
             }
             if (begin.elapsed() > limit && round > 0) || entrants.len() < 2 && round > 1 {
                 break;
             }
         }
-        routes.measured(bucket, &entrants);
-        self.look_closer(routes, bucket, inputs, &entrants);
-        lock(&routes.inner).looked.insert(bucket.clone());
-        self.try_split(routes, bucket, inputs)?;
-        routes.prune();
-        if let Some(kept) = &routes.kept {
-            let times = kept.measured(&lock(&routes.inner), bucket);
-            kept.keep(bucket, &times);
+        self.note_times(bucket, &entrants);
+        self.look_closer(bucket, inputs, &entrants);
+        self.state().looked.insert(bucket.clone());
+        self.try_split(bucket, inputs)?;
+        self.prune();
+        if let Some(recorded) = &self.recorded {
+            let times = recorded.measured(&self.state(), bucket);
+            recorded.keep(bucket, &times);
         }
         Ok(TuningStep::Measured)
     }
 
-    /// Profiles ways of one provider of which nothing is known yet, and plans anew with what is known now.
-    fn look_closer(
+    /// Runs each entrant once, and takes its time where this is no round that prepares.
+    fn trial_round(
         &self,
-        routes: &PlacementSet,
-        bucket: &ShapeBucket,
+        entrants: &mut Vec<TrialEntrant>,
         inputs: &[Datum],
-        entrants: &[TrialEntrant],
-    ) {
+        timed: bool,
+    ) -> Result<TrialRound, RuntimeError> {
+        let mut failed = Vec::new();
+        for (at, one) in entrants.iter_mut().enumerate() {
+            let _permit = self.graph.options.pace.enter();
+            let before = Instant::now();
+            match one.compiled.run(trial_run(inputs), &|_| None) {
+                Ok(_) if timed => one.times.push(before.elapsed()),
+                Ok(_) => {}
+                // All others fall back to the planned partitions: other providers take what those cannot run.
+                Err(_) if one.number == 0 => {
+                    self.graph.run_planned(trial_run(inputs))?;
+                    return Ok(TrialRound::Replaced);
+                }
+                Err(failure) => failed.push((at, failure.error)),
+            }
+        }
+        for (at, error) in failed.into_iter().rev() {
+            self.fail(entrants.remove(at).number, &error);
+        }
+        Ok(TrialRound::Done)
+    }
+
+    /// Profiles placements of one provider of which nothing is known yet, and plans again with what is known now.
+    fn look_closer(&self, bucket: &ShapeBucket, inputs: &[Datum], entrants: &[TrialEntrant]) {
         let new: Vec<(usize, &TrialEntrant)> = {
-            let inner = lock(&routes.inner);
+            let state = self.state();
             let own = |one: &TrialEntrant| {
                 let first = one.compiled.parts.first()?.provider;
                 let alone = one.compiled.parts.iter().all(|part| part.provider == first);
-                (alone && inner.corrections.lacks(first)).then_some(first)
+                (alone && state.corrections.lacks(first)).then_some(first)
             };
             entrants.iter().filter_map(|one| Some((own(one)?, one))).collect()
         };
         let mut plan = self.plan(inputs);
         let learnt = !new.is_empty();
         for (provider, one) in new {
-            let mut rows = Some(Vec::new());
-            let _permit = self.options.pace.enter();
-            let ran = one.compiled.run(inputs.to_vec(), OutputMask::All, &mut rows);
-            if let (Ok(_), Some(rows), Some(claims)) = (ran, rows, plan.claims.get(provider)) {
-                let named = (provider, self.providers[provider].name());
-                lock(&routes.inner).corrections.learn(&self.graph, named, claims, &rows);
+            let _permit = self.graph.options.pace.enter();
+            let run = PartsRun { profile: true, ..trial_run(inputs) };
+            let ran = one.compiled.run(run, &|_| None);
+            if let (Ok(ran), Some(claims)) = (ran, plan.claims.get(provider)) {
+                let name = self.graph.providers[provider].name();
+                let rows: Vec<_> = ran.rows.iter().filter(|row| row.provider == name).collect();
+                let graph = &self.graph.graph;
+                self.state().corrections.learn(graph, provider, claims, &rows);
             }
         }
         if learnt {
             plan = self.plan(inputs);
         }
-        lock(&routes.inner).extend(bucket, &plan);
-        self.add_hybrid(routes, bucket, &plan);
+        self.state().extend(bucket, &plan);
+        self.add_hybrid(bucket, &plan);
     }
 
-    /// Measures a run whose rows are divided between the two fastest units, where that promises to be faster.
-    fn try_split(
-        &self,
-        routes: &PlacementSet,
-        bucket: &ShapeBucket,
-        inputs: &[Datum],
-    ) -> Result<(), RuntimeError> {
-        let Some(count) = routes.rows.as_ref().and_then(|rows| rows.count(inputs)) else {
+    /// Measures a run whose rows are divided between the two fastest devices, where that promises to be faster.
+    fn try_split(&self, bucket: &ShapeBucket, inputs: &[Datum]) -> Result<(), RuntimeError> {
+        let Some(count) = self.rows.as_ref().and_then(|rows| rows.count(inputs)) else {
             return Ok(());
         };
-        let Some(way) = lock(&routes.inner).divide(bucket, count) else { return Ok(()) };
-        let run = {
-            let mut inner = lock(&routes.inner);
-            self.split_run(routes, &mut inner, bucket, way, inputs)
-        };
+        let Some(number) = self.state().divide(bucket, count) else { return Ok(()) };
+        let run = self.split_run(&self.state(), bucket, number, inputs);
         let Some(run) = run else { return Ok(()) };
         let mut times = Vec::new();
         for round in 0..=SAMPLES {
-            let _permit = self.options.pace.enter();
+            let _permit = self.graph.options.pace.enter();
             let before = Instant::now();
             if let Err(error) = run.run(inputs, &|_| None) {
-                routes.fail(way, &error);
+                self.fail(number, &error);
                 return Ok(());
             }
             if round > 0 {
@@ -271,37 +230,43 @@ impl Session {
         }
         times.sort_unstable();
         if let Some(&median) = times.get(times.len() / 2) {
-            lock(&routes.inner).router.measured(bucket, way, median);
+            self.state().selector.measured(bucket, number, median);
         }
         Ok(())
     }
 
-    /// The ways that are worth a trial, with the best of those that were measured to compare them with, compiled.
-    fn entrants(&self, routes: &PlacementSet, bucket: &ShapeBucket) -> Vec<TrialEntrant> {
+    /// Returns the placements that are worth a trial, with the best of those that were measured to compare them with,
+    /// compiled.
+    fn entrants(&self, bucket: &ShapeBucket) -> Vec<TrialEntrant> {
         let chosen: Vec<(usize, Result<Arc<CompiledPartitions>, PlacementRecipe>)> = {
-            let mut inner = lock(&routes.inner);
-            let usable = |inner: &PlacementState, way: usize| {
-                inner.ways.get(way).is_some_and(|own| own.failed.is_none())
+            let state = self.state();
+            let usable = |number: usize| {
+                state.placements.get(number).is_some_and(|own| own.failed.is_none())
             };
-            let mut ways = inner.router.worth_a_trial(bucket);
-            ways.retain(|&way| usable(&inner, way));
-            if ways.is_empty() && inner.looked.contains(bucket) {
+            let mut numbers = state.selector.worth_a_trial(bucket);
+            numbers.retain(|&number| usable(number));
+            if numbers.is_empty() && state.looked.contains(bucket) {
                 return Vec::new();
             }
-            let measured = inner.router.estimates(bucket);
-            let measured = measured.iter().filter(|one| one.measured && usable(&inner, one.way));
-            ways.extend(measured.min_by(|a, b| a.ns.total_cmp(&b.ns)).map(|one| one.way));
-            ways.into_iter().map(|way| (way, self.ready(&mut inner, way))).collect()
+            let measured = state.selector.estimates(bucket);
+            let measured = measured.iter().filter(|one| one.measured && usable(one.way));
+            numbers.extend(measured.min_by(|a, b| a.ns.total_cmp(&b.ns)).map(|one| one.way));
+            numbers.into_iter().map(|number| (number, self.ready(&state, number))).collect()
         };
-        let made = chosen.into_iter().filter_map(|(way, compiled)| {
+        let made = chosen.into_iter().filter_map(|(number, compiled)| {
             let compiled = match compiled {
                 Ok(compiled) => compiled,
-                Err(recipe) => self.make_ready(routes, way, &recipe).ok()?,
+                Err(recipe) => self.make_ready(number, &recipe).ok()?,
             };
-            Some(TrialEntrant { way, compiled, times: Vec::new() })
+            Some(TrialEntrant { number, compiled, times: Vec::new() })
         });
         made.collect()
     }
+}
+
+/// Returns a run with these inputs that computes all outputs.
+fn trial_run(inputs: &[Datum]) -> PartsRun<'static> {
+    PartsRun { inputs: inputs.to_vec(), ..PartsRun::default() }
 }
 
 /// A mask that hides nothing.
@@ -312,30 +277,21 @@ fn ones(dtype: DataType, shape: &[usize]) -> Result<Tensor, String> {
 }
 
 impl PlacementState {
-    /// The providers that a way runs on, in running order.
-    fn providers<'i>(&'i self, way: &'i Placement) -> Box<dyn Iterator<Item = usize> + 'i> {
-        let Some(both) = way.split else {
-            return Box::new(way.partitions.iter().map(|part| part.provider));
-        };
-        let ways = both.into_iter().filter_map(|one| self.ways.get(one));
-        Box::new(ways.flat_map(|way| way.partitions.iter().map(|part| part.provider)))
-    }
-
-    /// The way that divides so many rows between the two fastest of the ways that have a unit each, with what it is
-    /// expected to take; none where that is not much less than without.
+    /// Returns the placement that divides so many rows between the two fastest of those that have a device each; none
+    /// where that is not expected to take much less time than without.
     fn divide(&mut self, bucket: &ShapeBucket, count: usize) -> Option<usize> {
-        let all = self.router.estimates(bucket);
+        let all = self.selector.estimates(bucket);
         let single = |one: &&PlacementEstimate| {
-            let way = self.ways.get(one.way)?;
-            let first = way.partitions.first()?.provider;
-            let alone = way.partitions.iter().all(|part| part.provider == first);
-            (one.measured && way.failed.is_none() && way.is_whole() && alone).then_some(first)
+            let own = self.placements.get(one.way)?;
+            let first = own.partitions.first()?.provider;
+            let alone = own.partitions.iter().all(|part| part.provider == first);
+            (one.measured && own.failed.is_none() && own.is_whole() && alone).then_some(first)
         };
         let mut singles: Vec<(usize, &PlacementEstimate)> =
             all.iter().filter_map(|one| Some((single(&one)?, one))).collect();
         singles.sort_by(|a, b| a.1.ns.total_cmp(&b.1.ns));
-        let (unit, best) = *singles.first()?;
-        let (other, next) = *singles.iter().find(|(other, _)| *other != unit)?;
+        let (device, best) = *singles.first()?;
+        let (other, next) = *singles.iter().find(|(other, _)| *other != device)?;
         let first = share(count, [best.ns, next.ns])?;
         #[allow(clippy::cast_precision_loss, reason = "a share of rows")]
         let part = first as f64 / count as f64;
@@ -343,61 +299,60 @@ impl PlacementState {
         if ns[0].max(ns[1]) + DIVIDING_NS > best.ns * PROMISING {
             return None;
         }
-        let ways = [best.way, next.way];
-        let at = self.ways.iter().position(|way| way.split == Some(ways));
+        let both = [best.way, next.way];
+        let at = self.placements.iter().position(|own| own.split == Some(both));
         let at = at.unwrap_or_else(|| {
-            self.ways.push(Placement { split: Some(ways), ..Placement::new(Vec::new()) });
-            self.ways.len() - 1
+            self.placements.push(Placement { split: Some(both), ..Placement::new(Vec::new()) });
+            self.placements.len() - 1
         });
         // Both are shares of what was measured.
         let stop = |unit, start_ns| PlanSegment { unit, ns: 0.0, start_ns };
-        let stops = vec![stop(unit, ns[0]), stop(other, ns[1] + DIVIDING_NS)];
-        self.router.set_cost(bucket, at, PlacementCost::of_parallel(stops));
+        let stops = vec![stop(device, ns[0]), stop(other, ns[1] + DIVIDING_NS)];
+        self.selector.set_cost(bucket, at, PlacementCost::of_parallel(stops));
         Some(at)
     }
 }
 
-/// Shapes of inputs, each with its element type.
-type TypedShapes = Vec<(DataType, Vec<usize>)>;
+/// Shapes of which not all placements are measured that should be.
+struct UntriedShapes {
+    bucket: ShapeBucket,
+    /// Element type and shape of each input.
+    inputs: Vec<(DataType, Vec<usize>)>,
+}
 
 impl PlacementSet {
-    /// The bucket with the most runs of which not all ways are measured that should be.
-    fn untried(&self) -> Option<(ShapeBucket, TypedShapes)> {
-        let inner = lock(&self.inner);
-        let usable = |way: &usize| inner.ways.get(*way).is_some_and(|own| own.failed.is_none());
-        let open = inner.seen.iter().filter(|(bucket, _)| {
-            let untold = !inner.looked.contains(*bucket);
-            untold || inner.router.worth_a_trial(bucket).iter().any(usable)
+    /// Returns the untried shapes with the most runs.
+    fn untried(&self) -> Option<UntriedShapes> {
+        let state = self.state();
+        let usable =
+            |number: &usize| state.placements.get(*number).is_some_and(|own| own.failed.is_none());
+        let open = state.seen.iter().filter(|(bucket, _)| {
+            let new = !state.looked.contains(*bucket);
+            new || state.selector.worth_a_trial(bucket).iter().any(usable)
         });
         let (bucket, seen) = open.max_by_key(|(_, seen)| seen.runs)?;
-        Some((bucket.clone(), seen.inputs.clone()))
+        Some(UntriedShapes { bucket: bucket.clone(), inputs: seen.inputs.clone() })
     }
 
-    fn fail(&self, way: usize, error: &RuntimeError) {
-        if let Some(own) = lock(&self.inner).ways.get_mut(way) {
-            own.compiled = None;
-            own.failed = Some(error.to_string());
-        }
-    }
-
-    fn measured(&self, bucket: &ShapeBucket, entrants: &[TrialEntrant]) {
-        let mut inner = lock(&self.inner);
+    fn note_times(&self, bucket: &ShapeBucket, entrants: &[TrialEntrant]) {
+        let mut state = self.state();
         for one in entrants {
             if let Some(time) = one.median() {
-                inner.router.measured(bucket, one.way, time);
+                state.selector.measured(bucket, one.number, time);
             }
         }
     }
 
-    /// Gives back what compiled ways hold that are far behind for all shapes.
+    /// Gives back what compiled placements hold that are far behind for all shapes.
     fn prune(&self) {
-        let mut inner = lock(&self.inner);
-        let mut worth = vec![false; inner.ways.len()];
-        for bucket in inner.seen.keys() {
-            let all = inner.router.estimates(bucket);
-            // A way that failed, or that was never measured, makes no other one worthless.
+        let mut state = self.state();
+        let mut worth = vec![false; state.placements.len()];
+        for bucket in state.seen.keys() {
+            let all = state.selector.estimates(bucket);
+            // A placement that failed, or that was never measured, makes no other one worthless.
             let sound = |one: &&PlacementEstimate| {
-                one.measured && inner.ways.get(one.way).is_some_and(|way| way.failed.is_none())
+                let own = state.placements.get(one.way);
+                one.measured && own.is_some_and(|own| own.failed.is_none())
             };
             let best = all.iter().filter(sound).map(|one| one.ns).fold(f64::INFINITY, f64::min);
             for one in all.iter().filter(|one| one.ns <= best * WORTHWHILE) {
@@ -406,20 +361,20 @@ impl PlacementSet {
                 }
             }
         }
-        // Rows that are divided need both ways.
-        let divided: Vec<usize> = inner
-            .ways
+        // Rows that are divided need both placements.
+        let divided: Vec<usize> = state
+            .placements
             .iter()
             .zip(&worth)
-            .filter_map(|(way, &worth)| way.split.filter(|_| worth))
+            .filter_map(|(own, &worth)| own.split.filter(|_| worth))
             .flatten()
             .collect();
-        for way in divided {
-            worth[way] = true;
+        for number in divided {
+            worth[number] = true;
         }
-        for (way, worth) in inner.ways.iter_mut().zip(worth) {
+        for (own, worth) in state.placements.iter_mut().zip(worth) {
             if !worth {
-                way.compiled = None;
+                own.compiled = None;
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_runtime::tune::ChoiceSource;
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, ProviderWish, SessionOptions};
 
 use super::ProviderFactory;
 use crate::backend::ModelFiles;
@@ -203,6 +203,11 @@ fn fusion(
     account.act(setting, &format!("the graph is rewritten up to {}", options.optimise));
 }
 
+/// Returns the wish for a provider with settings of its own.
+fn with_settings(settings: &BTreeMap<String, String>) -> ProviderWish<'_> {
+    ProviderWish { settings: Some(settings), forced: false }
+}
+
 /// Gives GPUs the fields on how they keep memory.
 ///
 /// # Errors
@@ -213,7 +218,7 @@ pub(in crate::backend) fn pools(
 ) -> Result<(), String> {
     let settings = metal.pool_settings()?;
     for provider in providers.iter_mut().filter(|one| one.name() == GPU && !settings.is_empty()) {
-        if let Some(own) = provider.configured(&settings)? {
+        if let Some(own) = provider.variant(&with_settings(&settings))? {
             *provider = own;
         }
     }
@@ -243,7 +248,7 @@ pub(super) fn configured(
         if settings.is_empty() {
             continue;
         }
-        let own = provider.configured(&settings).map_err(|problem| {
+        let own = provider.variant(&with_settings(&settings)).map_err(|problem| {
             let mut said = metal.settings().iter();
             let place = said.find(|setting| problem.contains(setting.field));
             let place = place.map(|setting| format!("{} of ", setting.place)).unwrap_or_default();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_graph::{Dim, Fact, FactKind, Graph};
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PaceSource, PlacementOptions, RunOptions, Session, SessionOptions,
+    ExecutionProvider, IoInfo, PaceSource, PlacementOptions, Run, Session, SessionOptions,
     TuningStep, WatchSource,
 };
 use galatea_tensor::Tensor;
@@ -270,7 +270,7 @@ impl ModelBackend for GraphBackend {
         let least = if kind == PlacementKind::Cpu { 2 } else { 1 };
         // Where runs are divided, one waits while each unit has one.
         let shared = self.shared.as_ref().map(|(providers, _)| providers);
-        let units = shared.map(|all| all.iter().filter(|one| !one.is_fallback()).count());
+        let units = shared.map(|all| all.iter().filter(|one| !one.traits().is_fallback).count());
         let wished = units.map_or(0, |units| (units + 1).min(MAX_INSTANCES));
         i32::try_from(wished).map_or(least, |wished| wished.max(least))
     }
@@ -424,7 +424,9 @@ impl BackendModel for GraphModel {
         // Whoever counts keeps no memory of a model that is gone.
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.first().map(|(_, session)| Arc::downgrade(session))?;
-        Some(Arc::new(move || session.upgrade().map_or(0, |session| session.plans().operations)))
+        Some(Arc::new(move || {
+            session.upgrade().map_or(0, |session| session.report().plans.operations)
+        }))
     }
 
     fn background_tuner(&self) -> Option<BackgroundTuner> {
@@ -517,7 +519,11 @@ impl ModelInstance for GraphInstance {
                     .check(given)
                     .map_err(|text| ServingError::new(ErrorCode::InvalidArg, text))?;
             }
-            let ran = self.session.run_by(RunOptions { location, deadline }, &named);
+            let ran = self.session.run_tensors(Run {
+                placement: location,
+                deadline,
+                ..Run::named(&named)
+            });
             let outputs = ran.map_err(|error| {
                 let code =
                     if error.is_input() { ErrorCode::InvalidArg } else { ErrorCode::Internal };

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galatea_runtime::{CompileMode, ExecutionProvider, OptimiseLevel, SessionOptions};
+use galatea_runtime::{
+    CompileMode, ExecutionProvider, OptimiseLevel, ProviderWish, SessionOptions,
+};
 
 use super::ProviderFactory;
 use super::metal::{self, StatedFields};
@@ -60,7 +62,8 @@ pub(super) fn session_options(
         None => {
             let first = preferred.first();
             let first = first.and_then(|name| providers.iter().find(|one| one.name() == name));
-            let usual = first.map_or(base.optimise, |first| base.optimise.min(first.usual_level()));
+            let usual =
+                first.map_or(base.optimise, |first| base.optimise.min(first.traits().optimise));
             graph_level(&files.config).unwrap_or(usual)
         }
     };
@@ -135,7 +138,8 @@ pub(super) fn configured(
             continue;
         }
         let Some(provider) = providers.get_mut(at) else { continue };
-        let own = provider.configured(&wish.parameters).map_err(|problem| {
+        let settings = ProviderWish { settings: Some(&wish.parameters), forced: false };
+        let own = provider.variant(&settings).map_err(|problem| {
             let field = "optimization.execution_accelerators.gpu_execution_accelerator";
             ServingError::invalid_arg(format!(
                 "{field} '{}' of model '{}': {problem}",

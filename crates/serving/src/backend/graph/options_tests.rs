@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use galatea_graph::{Fact, Graph};
 use galatea_runtime::prefetch::PrefetchPolicy;
-use galatea_runtime::{Executable, Precision, ProviderClaims, RuntimeError};
+use galatea_runtime::{
+    ClaimRequest, CompileRequest, Executable, Precision, ProviderClaims, ProviderTraits,
+    RuntimeError,
+};
 
 use super::*;
 use crate::config::metal::MetalSource;
@@ -18,55 +20,47 @@ use crate::config::{MetalConfig, from_text};
 struct Told {
     name: &'static str,
     settings: BTreeMap<String, String>,
-    insists: bool,
+    forced: bool,
 }
 
 impl std::fmt::Debug for Told {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} insists: {}, settings: {:?}", self.name, self.insists, self.settings)
+        write!(f, "{} forced: {}, settings: {:?}", self.name, self.forced, self.settings)
     }
 }
 
 impl ExecutionProvider for Told {
-    fn name(&self) -> &'static str {
-        self.name
+    fn traits(&self) -> ProviderTraits {
+        let optimise = if self.name == "coreml" { OptimiseLevel::O1 } else { OptimiseLevel::O3 };
+        ProviderTraits { optimise, ..ProviderTraits::named(self.name) }
     }
 
-    fn configured(
+    fn variant(
         &self,
-        settings: &BTreeMap<String, String>,
+        wish: &ProviderWish<'_>,
     ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
-        match settings.get("precision").map(String::as_str) {
-            None | Some("fp16") => {
-                Ok(Some(Arc::new(Self { settings: settings.clone(), ..self.clone() })))
+        let mut changed = self.clone();
+        changed.forced |= wish.forced;
+        if let Some(settings) = wish.settings {
+            match settings.get("precision").map(String::as_str) {
+                None | Some("fp16") => changed.settings.clone_from(settings),
+                Some(other) => return Err(format!("precision '{other}' found, expected fp16")),
             }
-            Some(other) => Err(format!("precision '{other}' found, expected fp16")),
         }
+        Ok(Some(Arc::new(changed)))
     }
 
-    fn forced(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        Some(Arc::new(Self { insists: true, ..self.clone() }))
-    }
-
-    fn usual_level(&self) -> OptimiseLevel {
-        if self.name == "coreml" { OptimiseLevel::O1 } else { OptimiseLevel::O3 }
-    }
-
-    fn claim(&self, _: &Graph, _: &[Option<Fact>]) -> ProviderClaims {
+    fn claim(&self, _: &ClaimRequest<'_>) -> ProviderClaims {
         ProviderClaims::default()
     }
 
-    fn compile(
-        &self,
-        _: Arc<Graph>,
-        _: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
+    fn compile(&self, _: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         Err(RuntimeError::provider(self.name, "nothing is compiled here"))
     }
 }
 
 fn provider(name: &'static str) -> Arc<dyn ExecutionProvider> {
-    Arc::new(Told { name, settings: BTreeMap::new(), insists: false })
+    Arc::new(Told { name, settings: BTreeMap::new(), forced: false })
 }
 
 fn config(name: &str, accelerator: &str, parameters: &str) -> ModelConfig {
@@ -91,7 +85,7 @@ fn the_neural_engine_is_the_first_provider_of_the_model_that_names_it() {
     let names: Vec<&str> = own.iter().map(|provider| provider.name()).collect();
     assert_eq!(names, ["coreml", "cpu"]);
     let shown = format!("{:?}", own.first());
-    assert!(shown.contains("insists: true") && shown.contains("\"fp16\""), "{shown}");
+    assert!(shown.contains("forced: true") && shown.contains("\"fp16\""), "{shown}");
     // The one that other models get knows nothing of it.
     assert!(format!("{optional:?}").contains("settings: {}"));
     let other =
@@ -222,7 +216,7 @@ fn units_get_the_fields_that_are_theirs() {
     let shown = format!("{given:?}");
     assert!(shown.contains("\"max_pool_sizes\": \"4, 2\""), "{shown}");
     assert!(shown.contains("\"unified_memory_threshold\": \"0\""), "{shown}");
-    assert!(shown.contains("cpu insists: false, settings: {}"), "{shown}");
+    assert!(shown.contains("cpu forced: false, settings: {}"), "{shown}");
     let error = configured(vec![provider("coreml")], &Vec::new(), &files).unwrap_err();
     // This one knows halves only.
     assert!(error.to_string().contains("parameter 'metal_config' of model 'a'"), "{error}");

@@ -3,13 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::Session;
+use super::super::compiled_graph::CompiledGraph;
 use super::{Placement, PlacementState};
 use crate::device_selector::{
     PlacementEstimate, PlacementHistory, PlacementRecordKey, PlacementTime, ShapeBucket,
 };
 use crate::partition::Partition;
 use crate::tune::hash_of_names;
+
+/// A placement that an earlier session measured.
+pub(super) struct RecordedPlacement {
+    pub(super) partitions: Vec<Partition>,
+    /// Median time of a run.
+    pub(super) time: Duration,
+}
 
 /// Store in which a session remembers its placements.
 #[derive(Debug)]
@@ -24,11 +31,11 @@ pub(super) struct PlacementKey {
 
 impl PlacementKey {
     /// Creates the store of a session, if its options name one.
-    pub(super) fn of(session: &Session) -> Option<Self> {
-        let records = session.options.ways.0.clone()?;
+    pub(super) fn of(graph: &CompiledGraph) -> Option<Self> {
+        let records = graph.options.ways.0.clone()?;
         let providers: Vec<&'static str> =
-            session.providers.iter().map(|provider| provider.name()).collect();
-        let options = &session.options;
+            graph.providers.iter().map(|provider| provider.name()).collect();
+        let options = &graph.options;
         let how = format!(
             "{}; {}; {}; {} threads",
             providers.join(" "),
@@ -36,20 +43,21 @@ impl PlacementKey {
             options.optimise,
             options.threads
         );
-        let graph = hash_of_names(&descriptions(session));
-        Some(Self { records, graph, how, providers, nodes: session.graph.nodes.len() })
+        let nodes = graph.graph.nodes.len();
+        let graph = hash_of_names(&descriptions(graph));
+        Some(Self { records, graph, how, providers, nodes })
     }
 
     fn key(&self, bucket: &ShapeBucket) -> PlacementRecordKey {
         PlacementRecordKey { graph: self.graph, how: self.how.clone(), bucket: bucket.to_string() }
     }
 
-    /// The ways that were measured for a bucket, with what they took.
-    pub(super) fn find(&self, bucket: &ShapeBucket) -> Vec<(Vec<Partition>, Duration)> {
+    /// Returns the placements that were measured for a bucket.
+    pub(super) fn find(&self, bucket: &ShapeBucket) -> Vec<RecordedPlacement> {
         let all = self.records.find(&self.key(bucket));
         let read = |one: &PlacementTime| {
             let time = Duration::try_from_secs_f64(one.ns / 1e9).ok()?;
-            Some((self.partitions(&one.way)?, time))
+            Some(RecordedPlacement { partitions: self.partitions(&one.way)?, time })
         };
         all.iter().filter_map(read).collect()
     }
@@ -58,15 +66,15 @@ impl PlacementKey {
     /// anew.
     pub(super) fn measured(
         &self,
-        inner: &PlacementState,
+        state: &PlacementState,
         bucket: &ShapeBucket,
     ) -> Vec<PlacementTime> {
-        let all = inner.router.estimates(bucket);
+        let all = state.selector.estimates(bucket);
         let measured = all.iter().filter(|one| one.measured);
         let time = |one: &PlacementEstimate| {
-            let way = inner.ways.get(one.way)?;
-            let sound = way.is_whole() && way.failed.is_none();
-            sound.then(|| PlacementTime { way: self.name(way), ns: one.ns })
+            let own = state.placements.get(one.way)?;
+            let sound = own.is_whole() && own.failed.is_none();
+            sound.then(|| PlacementTime { way: self.name(own), ns: one.ns })
         };
         measured.filter_map(time).collect()
     }
@@ -78,12 +86,12 @@ impl PlacementKey {
         }
     }
 
-    fn name(&self, way: &Placement) -> String {
+    fn name(&self, placement: &Placement) -> String {
         let part = |one: &Partition| {
             let name = self.providers.get(one.provider).copied().unwrap_or_default();
             format!("{name} {}..{}", one.nodes.start, one.nodes.end)
         };
-        way.partitions.iter().map(part).collect::<Vec<_>>().join(" ")
+        placement.partitions.iter().map(part).collect::<Vec<_>>().join(" ")
     }
 
     /// Parses a name into partitions, if it covers the graph in its order.
@@ -107,14 +115,14 @@ impl PlacementKey {
 }
 
 /// The operators of a session's graph, what they read and write, and what is known of it.
-fn descriptions(session: &Session) -> Vec<String> {
-    let nodes = session.graph.nodes.iter().map(|node| {
+fn descriptions(compiled: &CompiledGraph) -> Vec<String> {
+    let nodes = compiled.graph.nodes.iter().map(|node| {
         let ids = |slots: &[Option<galatea_graph::ValueId>]| {
             slots.iter().map(|slot| slot.map(galatea_graph::ValueId::index)).collect::<Vec<_>>()
         };
         format!("{} {:?} {:?}", node.operator_name(), ids(&node.inputs), ids(&node.outputs))
     });
-    let facts = session.facts.iter().map(|fact| match fact {
+    let facts = compiled.facts.iter().map(|fact| match fact {
         Some(fact) => format!("{} {:?}", fact.dtype, fact.shape),
         None => String::new(),
     });

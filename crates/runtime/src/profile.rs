@@ -1,0 +1,34 @@
+//! Times of the steps of a run.
+
+use std::time::Duration;
+
+use crate::work::ArithmeticWork;
+
+/// Kind of instructions that multiply and add in a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ArithmeticUnit {
+    /// Ordinary instructions, one element of a vector or thread at a time.
+    #[default]
+    Vector,
+    /// Instructions on whole matrices.
+    Matrix,
+}
+
+/// Time of one step of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileRow {
+    /// The node's name, or that of its first output where it has none.
+    pub node: String,
+    /// The operator.
+    pub op: String,
+    /// Name of the code that ran it, such as the kernel's name.
+    pub kernel: String,
+    /// The provider.
+    pub provider: &'static str,
+    /// The time.
+    pub time: Duration,
+    /// Least work that it had to do.
+    pub work: ArithmeticWork,
+    /// Kind of instructions that multiplied and added.
+    pub unit: ArithmeticUnit,
+}
