@@ -9,7 +9,9 @@ use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZe
 use galatea_kernels::gemm::{GemmBlocking, gemm_cut};
 use galatea_kernels::int8::{ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8};
 use galatea_kernels::isa::{Bf16Isa, DotIsa, IsaKernel, Simd};
-use galatea_kernels::{GemmEpilogue, Isa, KernelContext, PackedB, ThreadPool, Transposition};
+use galatea_kernels::{
+    GemmEpilogue, Isa, KernelContext, PackedB, StridedMatrix, ThreadPool, Transposition,
+};
 use galatea_runtime::tune::{
     ConfigAxis, ConfigSpace, SearchLimits, StrategyKind, TuningOutcome, TuningSearch, TuningTarget,
 };
@@ -226,7 +228,9 @@ fn single(of: BenchLengths) -> Vec<(String, BenchProduct)> {
                 c.resize(of.m * of.n, 0.0);
                 let exec = KernelContext { pool, isa };
                 let none = GemmEpilogue::default();
-                gemm_cut(exec, blocking, of.m, (&a, of.k), &packed, (c, of.n), &none);
+                let a = StridedMatrix::new(&a[..], of.k);
+                let c = StridedMatrix::new(&mut c[..], of.n);
+                gemm_cut(exec, blocking, of.m, a, &packed, c, &none);
             };
             all.push((format!("{}-{name}", isa.name()), Box::new(run)));
         }

@@ -337,12 +337,12 @@ impl AttentionTask<'_> {
     #[inline(always)]
     fn copy_queries<S: Simd>(&self, s: S, queries: &mut [f32]) {
         let source = DenseRows::new(self.q, self.q_row);
-        for (i, (k0, k, ..)) in depth_blocks(self.a.head_size).enumerate() {
+        for (i, block) in depth_blocks(self.a.head_size).enumerate() {
             let out = &mut queries[i * self.rows * A_STRIDE..(i + 1) * self.rows * A_STRIDE];
             // SAFETY: the caller has checked Q, and `out` has the task's rows.
-            unsafe { source.copy(s, 0, self.rows, k0, k, out.as_mut_ptr()) };
+            unsafe { source.copy(s, 0, self.rows, block.start, block.terms, out.as_mut_ptr()) };
             for row in out.chunks_exact_mut(A_STRIDE) {
-                for q in &mut row[..k] {
+                for q in &mut row[..block.terms] {
                     *q *= self.a.scale;
                 }
             }
@@ -356,12 +356,13 @@ impl AttentionTask<'_> {
         let mut column = 0;
         while column < keys {
             let columns = width.min(keys - column);
-            for (i, (k0, k, is_first, _)) in depth_blocks(self.a.head_size).enumerate() {
+            for (i, depth) in depth_blocks(self.a.head_size).enumerate() {
                 // SAFETY: the caller has checked K; the scratch holds a block of a panel and the
                 // task's rows of scores.
                 unsafe {
-                    let b = self.k.add((first + column) * self.k_row + k0);
+                    let b = self.k.add((first + column) * self.k_row + depth.start);
                     let panel = scratch.panel.as_mut_ptr();
+                    let k = depth.terms;
                     let b_stride =
                         pack_panel(s, b, self.k_row, Transposition::Yes, k, columns, panel);
                     let step = GemmStep {
@@ -373,7 +374,7 @@ impl AttentionTask<'_> {
                         c: scratch.scores.as_mut_ptr().add(column),
                         c_stride: A_STRIDE,
                         columns,
-                        accumulate: !is_first,
+                        accumulate: !depth.is_first,
                         finish: None,
                         ahead: PrefetchStretch::NOTHING,
                     };

@@ -39,6 +39,7 @@ mod cell;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 mod math;
+mod matrix;
 mod memory;
 mod pieces;
 mod tiles;
@@ -47,6 +48,7 @@ pub use activation::ActivationFunction;
 pub use cell::{RealSlice, RealsMut};
 pub use gemm::{GemmEpilogue, MatrixJoin, PackedB, ResidualMatrix, Transposition};
 pub use isa::Isa;
+pub use matrix::{MatrixSize, ProductSize, StridedMatrix};
 pub use threads::{TaskPriority, ThreadPool};
 
 /// Where a kernel runs: the threads that share its work and the instruction set that does it.

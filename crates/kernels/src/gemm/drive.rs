@@ -5,6 +5,7 @@ use super::micro::{A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, bloc
 use super::pack::{BSource, DenseRows, RowSource, SharedPanelBlock};
 use crate::KernelContext;
 use crate::isa::{Isa, IsaKernel, Simd};
+use crate::matrix::{IndexSpan, MatrixSize, ProductSize, StridedMatrix};
 use crate::memory::{DisjointSlice, with_scratch};
 use crate::pieces::WorkPieces;
 
@@ -40,8 +41,17 @@ pub(crate) struct GemmProduct<A> {
     pub(crate) finish: TileFinish,
 }
 
-/// A block of depth: (first term, terms, is first, is last).
-pub(crate) type DepthBlock = (usize, usize, bool, bool);
+/// A block of depth: some adjacent terms of all sums.
+#[derive(Clone, Copy)]
+pub(crate) struct DepthBlock {
+    /// The first term.
+    pub(crate) start: usize,
+    pub(crate) terms: usize,
+    /// True for the first block of a product.
+    pub(crate) is_first: bool,
+    /// True for the last block of a product.
+    pub(crate) is_last: bool,
+}
 
 /// How many blocks of depth of `rows` rows the second-level cache keeps beside a panel of B.
 fn near_depth(rows: usize) -> usize {
@@ -67,7 +77,12 @@ pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = DepthBlock> + Clone
     let blocks = k.div_ceil(K_BLOCK).max(1);
     (0..blocks).map(move |i| {
         let start = k * i / blocks;
-        (start, k * (i + 1) / blocks - start, i == 0, i + 1 == blocks)
+        DepthBlock {
+            start,
+            terms: k * (i + 1) / blocks - start,
+            is_first: i == 0,
+            is_last: i + 1 == blocks,
+        }
     })
 }
 
@@ -110,7 +125,7 @@ impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
             let mut first = 0;
             while first < depth {
                 let blocks = depth_blocks(p.k).skip(first).take(together);
-                let start = blocks.clone().next().map_or(0, |(k0, ..)| k0);
+                let start = blocks.clone().next().map_or(0, |block| block.start);
                 let a = match (self.placed, self.blocks) {
                     (Some((a, stride)), _) => {
                         GemmRows::Placed(a.wrapping_add(row * stride), stride)
@@ -120,10 +135,10 @@ impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
                         GemmRows::Blocks(a.cast_const(), p.m * A_STRIDE)
                     }
                     (None, None) => {
-                        for (i, (k0, k, ..)) in blocks.clone().enumerate() {
+                        for (i, block) in blocks.clone().enumerate() {
                             let out = own.wrapping_add(i * rows * A_STRIDE);
                             // SAFETY: the scratch has room for these blocks of these rows.
-                            unsafe { p.a.copy(s, row, rows, k0, k, out) };
+                            unsafe { p.a.copy(s, row, rows, block.start, block.terms, out) };
                         }
                         GemmRows::Blocks(own.cast_const(), rows * A_STRIDE)
                     }
@@ -131,11 +146,13 @@ impl<A: RowSource> IsaKernel for GemmPart<'_, A> {
                 // Panel after panel, so that sums stay near and B is read as one stream.
                 let mut column = self.column;
                 while column < self.column_end {
-                    for (i, depth) in blocks.clone().enumerate() {
-                        let a = a.block(i, depth.0);
-                        let next = self.following::<S>((i, together, start), depth, column, width);
+                    for (i, block) in blocks.clone().enumerate() {
+                        let a = a.block(i, block.start);
+                        let is_end = i + 1 == together;
+                        let ahead = self.following::<S>(block, is_end, start, column);
+                        let rows = IndexSpan { first: row, count: rows };
                         // SAFETY: a panel of this product; A has the rows.
-                        unsafe { self.step(s, depth, (row, rows), column, a, next) };
+                        unsafe { self.step(s, block, rows, column, a, ahead) };
                     }
                     column += width;
                 }
@@ -155,35 +172,35 @@ enum GemmRows {
 }
 
 impl GemmRows {
-    /// Block `i` of those at hand, which starts with term `k0` of the rows, and the distance between
-    /// its rows.
+    /// Block `i` of those at hand, which starts with term `start` of the rows.
     #[inline(always)]
-    fn block(self, i: usize, k0: usize) -> (*const f32, usize) {
+    fn block(self, i: usize, start: usize) -> StridedMatrix<*const f32> {
         match self {
-            Self::Blocks(a, between) => (a.wrapping_add(i * between), A_STRIDE),
-            Self::Placed(a, stride) => (a.wrapping_add(k0), stride),
+            Self::Blocks(a, between) => StridedMatrix::new(a.wrapping_add(i * between), A_STRIDE),
+            Self::Placed(a, stride) => StridedMatrix::new(a.wrapping_add(start), stride),
         }
     }
 }
 
 impl<A: RowSource> GemmPart<'_, A> {
-    /// Returns the part of B that the step after block `i` of `together` reads, where `start` is
-    /// the first term of those blocks.
+    /// Returns the part of B that the step after a block reads. `is_end` says that the block is the
+    /// last of those that stay near together, and `start` is the first term of these.
     #[inline(always)]
     fn following<S: Simd>(
         &self,
-        (i, together, start): (usize, usize, usize),
-        (k0, k, _, last): DepthBlock,
+        block: DepthBlock,
+        is_end: bool,
+        start: usize,
         column: usize,
-        width: usize,
     ) -> PrefetchStretch {
+        let width = S::LANES * S::TILE_VECTORS;
         let b = &self.product.b;
         let panel = |column: usize| width.min(self.product.n - column).next_multiple_of(S::LANES);
         // Blocks differ by one term at most, so the length of this one does for the next.
-        if i + 1 < together && !last {
-            b.ahead(k0 + k, k, column, panel(column))
+        if !is_end && !block.is_last {
+            b.ahead(block.start + block.terms, block.terms, column, panel(column))
         } else if column + width < self.column_end {
-            b.ahead(start, k, column + width, panel(column + width))
+            b.ahead(start, block.terms, column + width, panel(column + width))
         } else {
             PrefetchStretch::NOTHING
         }
@@ -192,37 +209,37 @@ impl<A: RowSource> GemmPart<'_, A> {
     /// Multiplies one block of A with one block of a panel.
     ///
     /// # Safety
-    /// `column` starts a panel; `a` holds the rows `row..row + rows`; the scratch fits a block of
+    /// `column` starts a panel; `a` holds the rows; the scratch fits a block of
     /// a panel where B is not packed.
     #[inline(always)]
     unsafe fn step<S: Simd>(
         &self,
         s: S,
-        (k0, k, first, last): DepthBlock,
-        (row, rows): (usize, usize),
+        depth: DepthBlock,
+        rows: IndexSpan,
         column: usize,
-        (a, a_stride): (*const f32, usize),
+        a: StridedMatrix<*const f32>,
         ahead: PrefetchStretch,
     ) {
         let p = self.product;
         let columns = (S::LANES * S::TILE_VECTORS).min(p.n - column);
         // SAFETY: the block is inside B and C, as `multiply`'s callers have checked.
         unsafe {
-            let panel = p.b.panel(s, k0, k, column, columns, self.scratch);
+            let panel = p.b.panel(s, depth.start, depth.terms, column, columns, self.scratch);
             let step = GemmStep {
-                k,
-                a,
-                a_stride,
+                k: depth.terms,
+                a: a.data,
+                a_stride: a.stride,
                 b: panel.data,
                 b_stride: panel.stride,
-                c: p.c.ptr().add(row * p.c_stride + column),
+                c: p.c.ptr().add(rows.first * p.c_stride + column),
                 c_stride: p.c_stride,
                 columns,
-                accumulate: !first,
-                finish: last.then(|| p.finish.shifted(row, column)),
+                accumulate: !depth.is_first,
+                finish: depth.is_last.then(|| p.finish.shifted(rows.first, column)),
                 ahead,
             };
-            block(s, &step, rows);
+            block(s, &step, rows.count);
         }
     }
 }
@@ -331,10 +348,10 @@ impl<A: RowSource> IsaKernel for SharedBlockFill<'_, A> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let p = self.product;
-        for (i, (k0, k, ..)) in depth_blocks(p.k).enumerate() {
+        for (i, block) in depth_blocks(p.k).enumerate() {
             let out = self.blocks.ptr().wrapping_add((i * p.m + self.row) * A_STRIDE);
             // SAFETY: the blocks have all rows of A, and this task alone writes these.
-            unsafe { p.a.copy(s, self.row, self.rows, k0, k, out) };
+            unsafe { p.a.copy(s, self.row, self.rows, block.start, block.terms, out) };
         }
     }
 }
@@ -418,23 +435,26 @@ const FINISHED_ROWS: usize = 32;
 /// Applies an epilogue to sums that are in C.
 ///
 /// # Safety
-/// C has `m` rows of `n`, `c_stride` apart, the epilogue covers C, and nothing else uses C
-/// meanwhile.
+/// C has the size, the epilogue covers C, and nothing else uses C meanwhile.
 pub(super) unsafe fn finish_rows(
     exec: KernelContext<'_>,
-    (m, n): (usize, usize),
-    (c, c_stride): (DisjointSlice<f32>, usize),
+    size: MatrixSize,
+    c: StridedMatrix<DisjointSlice<f32>>,
     finish: TileFinish,
 ) {
-    let tasks = m.div_ceil(FINISHED_ROWS);
+    let tasks = size.rows.div_ceil(FINISHED_ROWS);
     let part = |task: usize| {
         let row = task * FINISHED_ROWS;
-        let rows = FINISHED_ROWS.min(m - row);
-        // The last row ends with its elements, so this address is inside C.
-        let c = c.ptr().wrapping_add(row * c_stride);
-        exec.isa.run(RowFinishing { c, c_stride, rows, n, finish: finish.shifted(row, 0) });
+        exec.isa.run(RowFinishing {
+            // The last row ends with its elements, so this address is inside C.
+            c: c.data.ptr().wrapping_add(row * c.stride),
+            c_stride: c.stride,
+            rows: FINISHED_ROWS.min(size.rows - row),
+            n: size.columns,
+            finish: finish.shifted(row, 0),
+        });
     };
-    if m.saturating_mul(n) < SERIAL_TERMS {
+    if size.rows.saturating_mul(size.columns) < SERIAL_TERMS {
         (0..tasks).for_each(part);
     } else {
         exec.pool.run(tasks, part);
@@ -448,18 +468,18 @@ struct GemmCut {
 }
 
 impl GemmCut {
-    fn of([m, n, k]: [usize; 3], most: usize, width: usize, batch: usize, threads: usize) -> Self {
-        let chunks = m.div_ceil(most);
+    fn of(size: ProductSize, most: usize, width: usize, batch: usize, threads: usize) -> Self {
+        let chunks = size.m.div_ceil(most);
         // Many products even out by themselves.
         let alone = batch * chunks < 2 * threads;
         let threads = if batch >= 4 * threads { 1 } else { threads };
-        let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
+        let near = size.n.saturating_mul(size.k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
         let fewest = if near { FEW_NEAR_ROWS } else { FEW_CHUNK_ROWS };
-        let rows = WorkPieces { len: m, threads, most, fewest: fewest.min(most), unit: 6 };
+        let rows = WorkPieces { len: size.m, threads, most, fewest: fewest.min(most), unit: 6 };
         // Few rows are not cut small enough for all threads, but columns are.
         let tasks = batch * rows.count();
         let groups = if alone && threads > 1 { (4 * threads).div_ceil(tasks) } else { 1 };
-        Self { rows, groups: groups.clamp(1, n.div_ceil(width)) }
+        Self { rows, groups: groups.clamp(1, size.n.div_ceil(width)) }
     }
 
     /// A part of the rows for each thread, in pieces that stay near.
@@ -540,11 +560,12 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         unsafe { multiply_shared(exec, &first, panels, width) };
         return;
     }
+    let size = ProductSize { m, k, n };
     let cut = match blocking {
         GemmBlocking::Rows => GemmCut::rows(m, threads),
-        GemmBlocking::Chunks(rows) => GemmCut::of([m, n, k], rows.max(1), width, batch, threads),
+        GemmBlocking::Chunks(rows) => GemmCut::of(size, rows.max(1), width, batch, threads),
         _ if by_rows && packed => GemmCut::rows(m, threads),
-        _ => GemmCut::of([m, n, k], chunk_rows(k), width, batch, threads),
+        _ => GemmCut::of(size, chunk_rows(k), width, batch, threads),
     };
     let per_product = cut.rows.count() * cut.groups;
     run(batch * per_product, &|task| {

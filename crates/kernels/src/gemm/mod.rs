@@ -11,6 +11,7 @@ mod micro;
 mod pack;
 
 use crate::KernelContext;
+use crate::matrix::{MatrixSize, ProductSize, StridedMatrix};
 use crate::memory::DisjointSlice;
 
 pub use drive::GemmBlocking;
@@ -60,11 +61,12 @@ pub fn gemm(
     ldc: usize,
     epilogue: &GemmEpilogue<'_>,
 ) {
-    gemm_cut(exec, GemmBlocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
+    let a = StridedMatrix::new(a, lda);
+    let c = StridedMatrix::new(c, ldc);
+    gemm_cut(exec, GemmBlocking::Usual, m, a, b, c, epilogue);
 }
 
-/// Computes like [`gemm`], cut into tasks by `blocking`; matrices come with their leading
-/// dimensions.
+/// Computes like [`gemm`], cut into tasks by `blocking`.
 ///
 /// # Panics
 /// Panics like [`gemm`].
@@ -72,25 +74,25 @@ pub fn gemm_cut(
     exec: KernelContext<'_>,
     blocking: GemmBlocking,
     m: usize,
-    (a, lda): (&[f32], usize),
+    a: StridedMatrix<&[f32]>,
     b: &PackedB,
-    (c, ldc): (&mut [f32], usize),
+    c: StridedMatrix<&mut [f32]>,
     epilogue: &GemmEpilogue<'_>,
 ) {
     let n = b.n();
     let k = b.k();
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
-    check_matrix("A", a.len(), m, k, lda);
-    check_matrix("C", c.len(), m, n, ldc);
+    check_matrix("A", a.data.len(), m, k, a.stride);
+    check_matrix("C", c.data.len(), m, n, c.stride);
     epilogue.check(m, n);
     let product = GemmProduct {
         m,
         n,
         k,
-        a: DenseRows::new(a.as_ptr(), lda),
+        a: DenseRows::new(a.data.as_ptr(), a.stride),
         b: b.as_source(),
-        c: DisjointSlice::new(c),
-        c_stride: ldc,
+        c: DisjointSlice::new(c.data),
+        c_stride: c.stride,
         finish: TileFinish::new(epilogue),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
@@ -99,20 +101,19 @@ pub fn gemm_cut(
 
 /// `C = epilogue(C)`, where C holds a product that something else has computed.
 ///
-/// Shapes: C is `m` rows of `n`, `ldc` apart.
-///
 /// # Panics
-/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when the slice is shorter than `size` and its stride say, or the stride is less than a row.
 pub fn finish(
     exec: KernelContext<'_>,
-    (m, n): (usize, usize),
-    (c, ldc): (&mut [f32], usize),
+    size: MatrixSize,
+    c: StridedMatrix<&mut [f32]>,
     epilogue: &GemmEpilogue<'_>,
 ) {
-    check_matrix("C", c.len(), m, n, ldc);
-    epilogue.check(m, n);
+    check_matrix("C", c.data.len(), size.rows, size.columns, c.stride);
+    epilogue.check(size.rows, size.columns);
+    let c = StridedMatrix::new(DisjointSlice::new(c.data), c.stride);
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
-    unsafe { finish_rows(exec, (m, n), (DisjointSlice::new(c), ldc), TileFinish::new(epilogue)) };
+    unsafe { finish_rows(exec, size, c, TileFinish::new(epilogue)) };
 }
 
 /// [`gemm`] with weights of FP16, which are widened: what is lost is their rounding.
@@ -186,12 +187,13 @@ impl BatchedOperand<'_> {
 /// says.
 pub fn matmul_batched(
     exec: KernelContext<'_>,
-    (m, k, n): (usize, usize, usize),
+    size: ProductSize,
     a: BatchedOperand<'_>,
     b: BatchedOperand<'_>,
     c: &mut [f32],
     epilogue: &GemmEpilogue<'_>,
 ) {
+    let ProductSize { m, k, n } = size;
     let batch = a.offsets.len();
     a.check("A", batch, m, k);
     b.check("B", batch, k, n);

@@ -22,15 +22,15 @@ fn gelu(x: f64) -> f64 {
 }
 
 fn reference(
-    (m, k, n): (usize, usize, usize),
+    size: ProductSize,
     a: impl Fn(usize, usize) -> f32,
     b: impl Fn(usize, usize) -> f32,
     finish: impl Fn(f64, usize, usize) -> f64,
 ) -> Vec<f64> {
-    let mut c = Vec::with_capacity(m * n);
-    for i in 0..m {
-        for j in 0..n {
-            let sum = (0..k).map(|x| f64::from(a(i, x)) * f64::from(b(x, j))).sum::<f64>();
+    let mut c = Vec::with_capacity(size.m * size.n);
+    for i in 0..size.m {
+        for j in 0..size.n {
+            let sum = (0..size.k).map(|x| f64::from(a(i, x)) * f64::from(b(x, j))).sum::<f64>();
             c.push(finish(sum, i, j));
         }
     }
@@ -61,7 +61,7 @@ fn weights_of_fp16_are_those_of_fp32_rounded() {
                 if trans == Transposition::No { x * ldb + j } else { j * ldb + x }
             };
             let want = reference(
-                (m, k, n),
+                ProductSize { m, k, n },
                 |i, x| a[i * k + x],
                 |x, j| rounded[at(x, j)],
                 |sum, _, j| (sum + f64::from(bias[j])).max(0.0),
@@ -149,10 +149,11 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Transposition
             // In two steps: the product, then what comes after it.
             let mut parts = vec![f32::NAN; m * ldc];
             gemm(exec, m, &a, lda, &packed, &mut parts, ldc, &GemmEpilogue::default());
-            finish_c(exec, (m, n), (&mut parts, ldc), epilogue);
+            let size = MatrixSize { rows: m, columns: n };
+            finish_c(exec, size, StridedMatrix::new(&mut parts, ldc), epilogue);
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert!(bits(&parts) == bits(&c), "{m}x{k}x{n} in two steps");
-            let want = reference((m, k, n), at, bt, finish);
+            let want = reference(ProductSize { m, k, n }, at, bt, finish);
             let what = format!("{} {m}x{k}x{n} {trans:?} {epilogue:?}", isa.name());
             for i in 0..m {
                 let got = &c[i * ldc..i * ldc + n];
@@ -204,7 +205,9 @@ fn every_blocking_gives_the_same_bits() {
                     let mut c = vec![f32::NAN; m * n];
                     let epilogue = GemmEpilogue::bias(&bias);
                     let exec = KernelContext { pool: &pool, isa };
-                    gemm_cut(exec, blocking, m, (&a, k), &packed, (&mut c, n), &epilogue);
+                    let to = StridedMatrix::new(&mut c[..], n);
+                    let a = StridedMatrix::new(&a[..], k);
+                    gemm_cut(exec, blocking, m, a, &packed, to, &epilogue);
                     c
                 };
                 let usual = product(GemmBlocking::Usual);
@@ -300,7 +303,7 @@ fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Transposition, 
         let mut c = vec![f32::NAN; batch * m * n];
         matmul_batched(
             KernelContext { pool: &pool, isa },
-            (m, k, n),
+            ProductSize { m, k, n },
             BatchedOperand { data: &a, offsets: &a_offsets, ld: lda, trans: ta },
             BatchedOperand { data: &b, offsets: &b_offsets, ld: ldb, trans: tb },
             &mut c,
@@ -313,7 +316,7 @@ fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Transposition, 
             let bt = |x: usize, j: usize| {
                 b[if tb == Transposition::No { x * ldb + j } else { j * ldb + x }]
             };
-            let want = reference((m, k, n), at, bt, |x, _, _| x);
+            let want = reference(ProductSize { m, k, n }, at, bt, |x, _, _| x);
             let what = format!("{} {batch}x{m}x{k}x{n} {ta:?} {tb:?}", isa.name());
             assert_near(&c[i * m * n..(i + 1) * m * n], &want, k, &what);
         }

@@ -9,6 +9,7 @@ use crate::gemm::{
 };
 use crate::isa::{IsaKernel, Simd};
 use crate::math;
+use crate::matrix::{IndexSpan, StridedMatrix};
 use crate::softmax::{exp_shifted, max, scale};
 
 /// Positions of a span: their values stay in the second-level cache.
@@ -154,16 +155,16 @@ impl PagedAttentionTask<'_> {
         let a = self.places.a;
         let rows = self.tile.rows;
         let queries = self.queries();
-        for (i, (k0, k, ..)) in depth_blocks(a.head_size).enumerate() {
+        for (i, block) in depth_blocks(a.head_size).enumerate() {
             let out = &mut blocks[i * queries * A_STRIDE..(i + 1) * queries * A_STRIDE];
             for head in 0..a.group() {
                 let source = DenseRows::new(self.query(0, head), a.heads * a.head_size);
                 let out = &mut out[head * rows * A_STRIDE..];
                 // SAFETY: Q has the rows of the tile, and `out` has room for them.
-                unsafe { source.copy(s, 0, rows, k0, k, out.as_mut_ptr()) };
+                unsafe { source.copy(s, 0, rows, block.start, block.terms, out.as_mut_ptr()) };
             }
             for row in out.chunks_exact_mut(A_STRIDE) {
-                scale(s, &mut row[..k], a.scale);
+                scale(s, &mut row[..block.terms], a.scale);
             }
         }
     }
@@ -182,8 +183,10 @@ impl PagedAttentionTask<'_> {
                 && in_place
             {
                 let columns = side.min(width);
+                let keys = StridedMatrix::new(keys, a.block_size);
+                let span = IndexSpan { first: column, count: columns };
                 // SAFETY: the cache has the block, whose positions are whole vectors.
-                unsafe { self.multiply_keys(s, (keys, a.block_size), (column, columns), scratch) };
+                unsafe { self.multiply_keys(s, keys, span, scratch) };
                 column += columns;
                 continue;
             }
@@ -201,8 +204,10 @@ impl PagedAttentionTask<'_> {
                 }
                 done += side;
             }
+            let keys = StridedMatrix::new(panel.cast_const(), stride);
+            let span = IndexSpan { first: column, count: columns };
             // SAFETY: the panel holds these columns.
-            unsafe { self.multiply_keys(s, (panel, stride), (column, columns), scratch) };
+            unsafe { self.multiply_keys(s, keys, span, scratch) };
             column += columns;
         }
     }
@@ -210,28 +215,27 @@ impl PagedAttentionTask<'_> {
     /// Some columns of the scores.
     ///
     /// # Safety
-    /// `keys` has a row for each element of a key, whole vectors of columns each, which are `stride`
-    /// apart; the scores have these columns.
+    /// `keys` has a row for each element of a key, whole vectors of columns each; the scores have these columns.
     #[inline(always)]
     unsafe fn multiply_keys<S: Simd>(
         &self,
         s: S,
-        (keys, stride): (*const f32, usize),
-        (column, columns): (usize, usize),
+        keys: StridedMatrix<*const f32>,
+        columns: IndexSpan,
         scratch: &mut PagedScratch<'_>,
     ) {
         let queries = self.queries();
-        for (i, (k0, k, is_first, _)) in depth_blocks(self.places.a.head_size).enumerate() {
+        for (i, block) in depth_blocks(self.places.a.head_size).enumerate() {
             let step = GemmStep {
-                k,
+                k: block.terms,
                 a: scratch.blocks.as_ptr().wrapping_add(i * queries * A_STRIDE),
                 a_stride: A_STRIDE,
-                b: keys.wrapping_add(k0 * stride),
-                b_stride: stride,
-                c: scratch.scores.as_mut_ptr().wrapping_add(column),
+                b: keys.data.wrapping_add(block.start * keys.stride),
+                b_stride: keys.stride,
+                c: scratch.scores.as_mut_ptr().wrapping_add(columns.first),
                 c_stride: STRIDE,
-                columns,
-                accumulate: !is_first,
+                columns: columns.count,
+                accumulate: !block.is_first,
                 finish: None,
                 ahead: PrefetchStretch::NOTHING,
             };

@@ -15,7 +15,8 @@ use galatea_kernels::gemm::{
 };
 use galatea_kernels::isa::Bf16Isa;
 use galatea_kernels::{
-    ActivationFunction, GemmEpilogue, MatrixJoin, PackedB, RealSlice, ResidualMatrix, Transposition,
+    ActivationFunction, GemmEpilogue, MatrixJoin, MatrixSize, PackedB, ProductSize, RealSlice,
+    ResidualMatrix, StridedMatrix, Transposition,
 };
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
@@ -235,7 +236,9 @@ impl PackedProductWeights {
             Self::Floats(b) => {
                 let a = call.input::<f32>(0)?;
                 let mut c = call.output::<f32>(0)?;
-                gemm_cut(exec, blocking, m, (a, k), b, (c.slice(), n), &epilogue);
+                let a = StridedMatrix::new(a, k);
+                let c = StridedMatrix::new(c.slice(), n);
+                gemm_cut(exec, blocking, m, a, b, c, &epilogue);
             }
             Self::Fp16(b) => {
                 let a = call.input::<f32>(0)?;
@@ -377,13 +380,17 @@ impl PackedProduct {
                 c.slice(),
                 n,
             ) {
-                Ok(()) => finish(call.exec, (m, n), (c.slice(), n), &epilogue),
+                Ok(()) => {
+                    let size = MatrixSize { rows: m, columns: n };
+                    finish(call.exec, size, StridedMatrix::new(c.slice(), n), &epilogue);
+                }
                 // Nothing was written: the kernels compute what they would have.
                 Err(_) => {
                     if let PackedProductWeights::Floats(b) = &*b {
                         let cut = GemmBlocking::Usual;
-                        let to = (c.slice(), n);
-                        gemm_cut(call.exec, cut, m, (a, k), b, to, &epilogue);
+                        let a = StridedMatrix::new(a, k);
+                        let c = StridedMatrix::new(c.slice(), n);
+                        gemm_cut(call.exec, cut, m, a, b, c, &epilogue);
                     }
                 }
             }
@@ -530,7 +537,7 @@ impl CpuKernel for BatchedProduct {
             let a =
                 BatchedOperand { data: a, offsets: &a_offsets, ld: k, trans: Transposition::No };
             let b = BatchedOperand { data: b, offsets: &b_offsets, ld: b_ld, trans };
-            matmul_batched(call.exec, (m, k, n), a, b, c.slice(), &epilogue);
+            matmul_batched(call.exec, ProductSize { m, k, n }, a, b, c.slice(), &epilogue);
             Ok(())
         }))
     }
