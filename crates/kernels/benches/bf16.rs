@@ -11,7 +11,7 @@ use half::bf16;
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16, gemm_reals};
 use galatea_kernels::gemm::{GemmEpilogue, Transposition};
 use galatea_kernels::isa::Bf16Isa;
-use galatea_kernels::{Isa, KernelContext, ThreadPool};
+use galatea_kernels::{Isa, KernelContext, StridedMatrix, ThreadPool};
 
 fn main() {
     let threads = timing::threads();
@@ -53,7 +53,8 @@ fn main() {
         let half: Vec<bf16> = a.iter().map(|&x| bf16::from_f32(x)).collect();
         let mut c = vec![bf16::ZERO; m * n];
         let seconds = timing::best(|| {
-            let (a, c) = ((half[..].into(), k), ((&mut c[..]).into(), n));
+            let a = StridedMatrix::new(half[..].into(), k);
+            let c = StridedMatrix::new((&mut c[..]).into(), n);
             gemm_reals(exec, m, a, &b, c, &GemmEpilogue::bias(&bias), None);
         });
         timing::report(&format!("gemm {m}x{k}x{n} of BF16"), flops, seconds, peak);

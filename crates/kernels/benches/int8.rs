@@ -8,7 +8,7 @@
 mod timing;
 
 use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
-use galatea_kernels::conv::ConvParams;
+use galatea_kernels::conv::{ConvParams, ImageBatch};
 use galatea_kernels::int8::{
     ColumnScales, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, PackedInt8, QuantizedBytes,
     conv_int8, gemm_int8,
@@ -97,7 +97,8 @@ fn convolutions(exec: KernelContext<'_>) {
                         true => Int8Target::Sum { out: &mut y, zero, low, high, beside },
                         false => Int8Target::Bytes { out: &mut y, zero, low, high },
                     };
-                    conv_int8(exec, &packed, x, (batch, [1, size, size]), &columns, target);
+                    let image = ImageBatch { batch, size: [1, size, size] };
+                    conv_int8(exec, &packed, x, image, &columns, target);
                 })
             };
             let work = 2.0 * (pixels * cout * cin * kernel * kernel) as f64;

@@ -4,6 +4,7 @@ use half::bf16;
 
 use crate::KernelContext;
 use crate::cell::RealCell;
+use crate::conv::ImageBatch;
 use crate::gemm::check_matrix;
 use crate::isa::{IsaKernel, Simd};
 use crate::math;
@@ -79,11 +80,11 @@ pub fn pool_bf16(
     exec: KernelContext<'_>,
     p: &PoolParams,
     x: &[bf16],
-    (batch, size): (usize, [usize; 2]),
+    image: ImageBatch<2>,
     channels: usize,
     y: &mut [bf16],
 ) {
-    pool_cells(exec, p, x, (batch, size), channels, y);
+    pool_cells(exec, p, x, image, channels, y);
 }
 
 /// Pools every channel of `[batch, height, width, channels]` into `[batch, …output_size, channels]`.
@@ -99,17 +100,18 @@ pub fn pool(
     channels: usize,
     y: &mut [f32],
 ) {
-    pool_cells(exec, p, x, (batch, size), channels, y);
+    pool_cells(exec, p, x, ImageBatch { batch, size }, channels, y);
 }
 
 fn pool_cells<T: RealCell>(
     exec: KernelContext<'_>,
     p: &PoolParams,
     x: &[T],
-    (batch, size): (usize, [usize; 2]),
+    image: ImageBatch<2>,
     channels: usize,
     y: &mut [T],
 ) {
+    let ImageBatch { batch, size } = image;
     let positive = |x: &[usize; 2]| x.iter().all(|&x| x > 0);
     assert!(positive(&p.kernel) && positive(&p.stride) && positive(&p.dilation), "pool: {p:?}");
     let sizes = [p.kernel, p.stride, p.dilation, p.pads_begin, p.pads_end, size].concat();
@@ -311,7 +313,7 @@ mod tests {
             let mut from_half = vec![bf16::NAN; y.len()];
             let exec = KernelContext { pool: &pool_threads, isa };
             pool(exec, p, &wide, batch, size, channels, &mut from_wide);
-            pool_bf16(exec, p, &half, (batch, size), channels, &mut from_half);
+            pool_bf16(exec, p, &half, ImageBatch { batch, size }, channels, &mut from_half);
             for (got, want) in from_half.iter().zip(&from_wide) {
                 assert_eq!(got.to_bits(), bf16::from_f32(*want).to_bits(), "{}", isa.name());
             }

@@ -22,6 +22,16 @@ pub(crate) const COLUMNS: usize = 16;
 /// Sums of a tile.
 const SUMS: usize = TILE_BYTES / size_of::<f32>();
 
+/// Sums of a part of C, of which those of 16 columns are adjacent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileSums {
+    pub(crate) data: *const f32,
+    /// Sums between rows.
+    pub(crate) stride: usize,
+    /// Sums between such runs of a row.
+    pub(crate) next: usize,
+}
+
 /// Where sums become results: a part of C of at most 32 columns. `X` is what writes.
 pub(crate) trait TileResults<X>: Copy {
     /// The same from a row on.
@@ -30,12 +40,11 @@ pub(crate) trait TileResults<X>: Copy {
     /// Columns of the part.
     fn columns(&self) -> usize;
 
-    /// Writes `rows` rows from sums of 32 bits, of which those of 16 columns are adjacent. The strides
-    /// are those between rows and between such runs of a row.
+    /// Writes `rows` rows from sums of 32 bits.
     ///
     /// # Safety
     /// C has the rows; the sums are there.
-    unsafe fn write(&self, x: X, rows: usize, sums: *const f32, strides: (usize, usize));
+    unsafe fn write(&self, x: X, rows: usize, sums: TileSums);
 
     /// Asks for the lines of a row, where they may be far.
     fn fetch(&self, amx: Amx, row: usize);
@@ -122,9 +131,10 @@ impl<P> PendingSums<P> {
                 None => (0, self.done, end.min(first) - self.done),
             };
             let place = self.place.below(self.tiles[tile].0 + inside);
-            let sums = self.sums.wrapping_add(tile * 2 * SUMS + inside * COLUMNS);
+            let data = self.sums.wrapping_add(tile * 2 * SUMS + inside * COLUMNS);
+            let sums = TileSums { data, stride: COLUMNS, next: SUMS };
             // SAFETY: rows of the caller's.
-            unsafe { place.write(x, left, sums, (COLUMNS, SUMS)) };
+            unsafe { place.write(x, left, sums) };
             self.done += left;
         }
     }

@@ -4,11 +4,11 @@
 use super::drive::THIN_ROWS;
 #[cfg(target_arch = "x86_64")]
 use super::lines;
-use super::write::{Bf16ResultCells, JoinedBf16Matrix};
-use super::{Bf16Product, Bf16Summand, PackedBf16, multiply};
+use super::write::Bf16ResultCells;
+use super::{Bf16Epilogue, Bf16Product, Bf16Summand, PackedBf16, multiply};
 use crate::KernelContext;
 use crate::cell::{RealSlice, RealsMut};
-use crate::conv::{ConvParams, ConvWindow, ImageRows, volume};
+use crate::conv::{ConvParams, ConvWindow, ImageBatch, ImageRows, volume};
 use crate::gemm::{DenseRows, GemmEpilogue, TileFinish, Transposition, check_matrix};
 use crate::isa::Bf16Isa;
 #[cfg(target_arch = "x86_64")]
@@ -120,7 +120,7 @@ fn runs_of(params: &ConvParams) -> Option<WindowRuns> {
 /// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums; `beside`
 /// joins as a residual of BF16.
 ///
-/// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height, width;
+/// Shapes: `x` is `[batch, depth, height, width, in_channels]`, as `image` says;
 /// `y` is `[batch, …output_size(size), out_channels]`. To the epilogue, `y` is a matrix of one row
 /// per output pixel.
 ///
@@ -131,12 +131,13 @@ pub fn conv_bf16(
     exec: KernelContext<'_>,
     packed: &ConvBf16,
     x: RealSlice<'_>,
-    image: (usize, [usize; 3]),
+    image: ImageBatch,
     y: RealsMut<'_>,
     epilogue: &GemmEpilogue<'_>,
     beside: Option<Bf16Summand<'_>>,
 ) {
-    conv_with(exec, Bf16Isa::of(exec.isa), packed, x, image, y, (epilogue, beside));
+    let ending = Bf16Epilogue { epilogue, beside };
+    conv_with(exec, Bf16Isa::of(exec.isa), packed, x, image, y, ending);
 }
 
 /// [`conv_bf16`] with the instructions named.
@@ -145,20 +146,21 @@ pub(super) fn conv_with(
     isa: Bf16Isa,
     packed: &ConvBf16,
     x: RealSlice<'_>,
-    (batch, size): (usize, [usize; 3]),
+    image: ImageBatch,
     y: RealsMut<'_>,
-    (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
+    ending: Bf16Epilogue<'_>,
 ) {
+    let ImageBatch { batch, size } = image;
     let p = &packed.params;
     let out = p.output_size(size);
     let m = volume(&[batch, out[0], out[1], out[2]]);
     let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
-    epilogue.check(m, p.out_channels);
-    let finish = TileFinish::new(epilogue);
+    ending.epilogue.check(m, p.out_channels);
+    let finish = TileFinish::new(ending.epilogue);
     let y = Bf16ResultCells::of(y);
-    let beside = beside.map(|beside| JoinedBf16Matrix::of(&beside, m, p.out_channels, y));
+    let beside = ending.joined(m, p.out_channels, y);
     let cin = p.in_channels / p.groups;
     let cout = p.out_channels / p.groups;
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,7 @@
 //! How a BF16 product is cut into tasks, and how rows of A become blocks.
 
+use std::ops::Range;
+
 use super::pack::{Bf16Panels, PANEL, STEP, STEP_BYTES};
 use super::vectors::{self, RowsTimesPanel};
 use super::write::{Bf16ResultCells, JoinedBf16Matrix, ResultPart};
@@ -8,6 +10,7 @@ use crate::gemm::{A_STRIDE, K_BLOCK, RowSource, TileFinish};
 use crate::isa::{
     AMX_ROWS, Amx, Bf16Instructions, Bf16Isa, Bf16Kernel, Simd, TILE_BYTES, TileTerms,
 };
+use crate::matrix::{IndexSpan, StridedMatrix};
 use crate::memory::{DisjointSlice, with_scratch};
 use crate::tiles::{PendingSums, RowTiles, SUMS_BYTES, TilesTimesPanel, tiles_of_block};
 
@@ -85,10 +88,10 @@ impl Bf16RowBlocks {
         Self { rows, steps, depths, tile_rows }
     }
 
-    /// The first step of a block and how many it has.
-    fn depth(&self, at: usize) -> (usize, usize) {
-        let start = self.steps * at / self.depths;
-        (start, self.steps * (at + 1) / self.depths - start)
+    /// The steps of a block.
+    fn depth(&self, at: usize) -> IndexSpan {
+        let first = self.steps * at / self.depths;
+        IndexSpan { first, count: self.steps * (at + 1) / self.depths - first }
     }
 
     /// Rows that are converted at once.
@@ -108,7 +111,7 @@ impl Bf16RowBlocks {
 
     /// Where a block starts.
     fn offset(&self, at: usize) -> usize {
-        (0..at).map(|at| self.block_bytes(self.depth(at).1)).sum()
+        (0..at).map(|at| self.block_bytes(self.depth(at).count)).sum()
     }
 
     fn block_bytes(&self, steps: usize) -> usize {
@@ -121,7 +124,7 @@ impl Bf16RowBlocks {
 
     /// Bytes of the largest block.
     fn most_bytes(&self) -> usize {
-        (0..self.depths).map(|at| self.block_bytes(self.depth(at).1)).max().unwrap_or(0)
+        (0..self.depths).map(|at| self.block_bytes(self.depth(at).count)).max().unwrap_or(0)
     }
 
     /// Bytes for the sums of tiles.
@@ -139,7 +142,7 @@ struct Bf16RowCopy<'a, A> {
     layout: Bf16RowBlocks,
     /// The row of the product that is row 0 of the layout.
     row: usize,
-    groups: std::ops::Range<usize>,
+    groups: Range<usize>,
     depth: usize,
     out: *mut u8,
     /// [`GATHER`] floats.
@@ -150,20 +153,23 @@ impl<A: RowSource> Bf16Kernel for Bf16RowCopy<'_, A> {
     type Output = ();
     #[inline(always)]
     fn run<D: Bf16Instructions>(self, d: D) {
-        let (layout, (start, steps)) = (self.layout, self.layout.depth(self.depth));
+        let layout = self.layout;
+        let depth = layout.depth(self.depth);
         for group in self.groups.clone() {
             let row = group * layout.group();
-            let rows = layout.group().min(layout.rows - row);
+            let rows = IndexSpan { first: row, count: layout.group().min(layout.rows - row) };
             // SAFETY: the rows exist, and the block has room for them.
             unsafe {
                 match self.job.a.direct() {
                     Some((a, stride)) => {
                         let (step, row_places) = self.job.places();
-                        let a = a.wrapping_add((self.row + row) * stride + start * step);
-                        let places = row_places - start * step;
-                        self.convert(d, (a, stride), (row, rows), (0, steps, places));
+                        let a = a.wrapping_add((self.row + row) * stride + depth.first * step);
+                        let a = StridedMatrix::new(a, stride);
+                        let places = row_places - depth.first * step;
+                        let steps = IndexSpan { first: 0, ..depth };
+                        self.convert(d, a, rows, steps, places);
                     }
-                    None => self.gather(d, (row, rows), start, steps),
+                    None => self.gather(d, rows, depth),
                 }
             }
         }
@@ -175,7 +181,7 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
     #[inline(always)]
     fn target(&self, row: usize) -> Bf16RowTarget {
         let layout = self.layout;
-        let steps = self.layout.depth(self.depth).1;
+        let steps = self.layout.depth(self.depth).count;
         match layout.tile_rows {
             0 => {
                 let row_stride = Bf16RowBlocks::stride(steps);
@@ -198,8 +204,7 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
         }
     }
 
-    /// Converts `rows` rows, which lie at `a`, for the steps `step..step + steps`; `places` of theirs
-    /// exist.
+    /// Converts rows, which lie at `a`, for some steps; `places` of theirs exist.
     ///
     /// # Safety
     /// `a` has the rows; the block has room for them.
@@ -207,18 +212,19 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
     unsafe fn convert<D: Bf16Instructions>(
         &self,
         d: D,
-        (a, stride): (*const f32, usize),
-        (row, rows): (usize, usize),
-        (step, steps, places): (usize, usize, usize),
+        a: StridedMatrix<*const f32>,
+        rows: IndexSpan,
+        steps: IndexSpan,
+        places: usize,
     ) {
         let (step_places, _) = self.job.places();
-        let whole = (places / step_places).min(steps);
-        let target = self.target(row);
+        let whole = (places / step_places).min(steps.count);
+        let target = self.target(rows.first);
         // A few steps of all rows: they are adjacent in tiles.
         for i in (0..whole).step_by(4) {
-            for r in 0..rows {
-                let a = a.wrapping_add(r * stride);
-                let to = target.at(r, step);
+            for r in 0..rows.count {
+                let a = a.data.wrapping_add(r * a.stride);
+                let to = target.at(r, steps.first);
                 for i in i..whole.min(i + 4) {
                     let to = to.wrapping_add(i * target.step_stride);
                     // SAFETY: 32 terms of the row.
@@ -226,13 +232,13 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
                 }
             }
         }
-        if whole < steps {
+        if whole < steps.count {
             let s = d.simd();
             let left = places - whole * step_places;
             let mut last = [0.0_f32; STEP];
-            for r in 0..rows {
-                let from = a.wrapping_add(r * stride + whole * step_places);
-                let to = target.at(r, step + whole);
+            for r in 0..rows.count {
+                let from = a.data.wrapping_add(r * a.stride + whole * step_places);
+                let to = target.at(r, steps.first + whole);
                 let row = if self.job.pairs { to.cast() } else { last.as_mut_ptr() };
                 for at in (0..step_places).step_by(<D::S as Simd>::LANES) {
                     let mask = s.tail(left.saturating_sub(at));
@@ -268,28 +274,24 @@ impl<A: RowSource> Bf16RowCopy<'_, A> {
     /// # Safety
     /// The rows exist, and the block has room for them.
     #[inline(always)]
-    unsafe fn gather<D: Bf16Instructions>(
-        &self,
-        d: D,
-        (row, rows): (usize, usize),
-        start: usize,
-        steps: usize,
-    ) {
+    unsafe fn gather<D: Bf16Instructions>(&self, d: D, rows: IndexSpan, steps: IndexSpan) {
         // What is gathered must stay in the first-level cache until it is converted.
         const AT_ONCE: usize = 6;
         const { assert!(AT_ONCE * STEP <= K_BLOCK) };
         let (step, row_places) = self.job.places();
         let at_once = AT_ONCE * STEP / step;
         let mut done = 0;
-        while done < steps {
-            let here = at_once.min(steps - done);
-            let first = (start + done) * step;
+        while done < steps.count {
+            let here = at_once.min(steps.count - done);
+            let first = (steps.first + done) * step;
             let places = (here * step).min(row_places - first);
             // SAFETY: the caller vouches for rows and block; what is gathered has room for a group.
             unsafe {
-                self.job.a.copy(d.simd(), self.row + row, rows, first, places, self.gather);
-                let from = (self.gather.cast_const(), A_STRIDE);
-                self.convert(d, from, (row, rows), (done, here, places));
+                let row = self.row + rows.first;
+                self.job.a.copy(d.simd(), row, rows.count, first, places, self.gather);
+                let from = StridedMatrix::new(self.gather.cast_const(), A_STRIDE);
+                let steps = IndexSpan { first: done, count: here };
+                self.convert(d, from, rows, steps, places);
             }
             done += here;
         }
@@ -353,7 +355,7 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
         let own = sums.wrapping_add(layout.sums_bytes());
         let mut pending: Option<PendingSums<ResultPart>> = None;
         for depth in 0..layout.depths {
-            let (start, steps) = layout.depth(depth);
+            let block = layout.depth(depth);
             let a = match self.blocks {
                 Some(blocks) => blocks.at(layout.offset(depth)).ptr(),
                 None => {
@@ -367,11 +369,11 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
             };
             let (tiles, offsets) = match layout.tile_rows {
                 0 => Default::default(),
-                tile_rows => tiles_of_block(a, layout.rows, tile_rows, steps),
+                tile_rows => tiles_of_block(a, layout.rows, tile_rows, block.count),
             };
             let mut column = self.column;
             while column < self.column_end {
-                let panel = column / PANEL * layout.steps + start;
+                let panel = column / PANEL * layout.steps + block.first;
                 let b = job.b.0.wrapping_add(panel * STEP_BYTES);
                 let last = depth + 1 == layout.depths;
                 let place = ResultPart {
@@ -393,6 +395,7 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
                                 .run(d.simd(), &mut pending);
                         }
                         None => {
+                            let steps = block.count;
                             let a_stride = Bf16RowBlocks::stride(steps);
                             let on = RowsTimesPanel { a, a_stride, b, steps, place };
                             vectors::panel(d, &on, layout.rows);
@@ -434,7 +437,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     }
     let panels = n.div_ceil(PANEL);
     let columns = |group: usize, groups: usize| {
-        (panels * group / groups * PANEL, (panels * (group + 1) / groups * PANEL).min(n))
+        panels * group / groups * PANEL..(panels * (group + 1) / groups * PANEL).min(n)
     };
     let most = job.chunk_rows();
     if m <= CHUNK_ROWS && panels >= 4 * threads {
@@ -458,7 +461,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
             });
             let groups = panels.min(threads * 4);
             exec.pool.run(groups, |group| {
-                job.part(isa, (0, m), columns(group, groups), Some(blocks));
+                job.part(isa, 0..m, columns(group, groups), Some(blocks));
             });
         });
         return;
@@ -471,7 +474,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
         let group = task % groups;
         let row = m * chunk / chunks;
         let end = m * (chunk + 1) / chunks;
-        job.part(isa, (row, end - row), columns(group, groups), None);
+        job.part(isa, row..end, columns(group, groups), None);
     });
 }
 
@@ -485,7 +488,7 @@ pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Bf16Product
     for chunk in 0..chunks {
         let row = m * chunk / chunks;
         let end = m * (chunk + 1) / chunks;
-        job.part(isa, (row, end - row), (0, job.n), None);
+        job.part(isa, row..end, 0..job.n, None);
     }
 }
 
@@ -509,16 +512,16 @@ impl<A: RowSource> Bf16Product<A> {
         }
     }
 
-    /// Some rows of the product for some columns: the first, and how many or the end.
+    /// Some rows of the product for some columns.
     fn part(
         &self,
         isa: Bf16Isa,
-        (row, rows): (usize, usize),
-        (column, column_end): (usize, usize),
+        rows: Range<usize>,
+        columns: Range<usize>,
         blocks: Option<DisjointSlice<u8>>,
     ) {
         let amx = self.amx(isa);
-        let layout = self.layout(rows, amx.is_some());
+        let layout = self.layout(rows.len(), amx.is_some());
         let own = if blocks.is_some() { 0 } else { layout.most_bytes() };
         let bytes = GATHER * size_of::<f32>() + layout.sums_bytes() + own;
         with_scratch(bytes.div_ceil(size_of::<f32>()), |scratch| {
@@ -527,9 +530,9 @@ impl<A: RowSource> Bf16Product<A> {
                 job: self,
                 amx,
                 layout,
-                row,
-                column,
-                column_end,
+                row: rows.start,
+                column: columns.start,
+                column_end: columns.end,
                 scratch,
                 blocks,
             });

@@ -21,6 +21,8 @@ use crate::KernelContext;
 use crate::cell::{RealSlice, RealsMut};
 use crate::gemm::{DenseRows, GemmEpilogue, MatrixJoin, TileFinish, check_matrix};
 use crate::isa::{Bf16Isa, IsaKernel, Simd};
+use crate::matrix::{MatrixSize, StridedMatrix};
+use crate::tiles::TileSums;
 
 pub use attention::attention_bf16;
 pub use conv::{ConvBf16, conv_bf16};
@@ -59,10 +61,12 @@ pub fn gemm_bf16(
     ldc: usize,
     epilogue: &GemmEpilogue<'_>,
 ) {
-    gemm_reals(exec, m, (a.into(), lda), b, (c.into(), ldc), epilogue, None);
+    let a = StridedMatrix::new(a.into(), lda);
+    let c = StridedMatrix::new(c.into(), ldc);
+    gemm_reals(exec, m, a, b, c, epilogue, None);
 }
 
-/// [`gemm_bf16`] with operands of FP32 or BF16, each with its leading dimension. Sums are FP32; what
+/// [`gemm_bf16`] with operands of FP32 or BF16. Sums are FP32; what
 /// is BF16 afterwards is rounded once. `beside` joins as a residual of BF16.
 ///
 /// # Panics
@@ -70,13 +74,29 @@ pub fn gemm_bf16(
 pub fn gemm_reals(
     exec: KernelContext<'_>,
     m: usize,
-    a: (RealSlice<'_>, usize),
+    a: StridedMatrix<RealSlice<'_>>,
     b: &PackedBf16,
-    c: (RealsMut<'_>, usize),
+    c: StridedMatrix<RealsMut<'_>>,
     epilogue: &GemmEpilogue<'_>,
     beside: Option<Bf16Summand<'_>>,
 ) {
-    gemm_with(exec, Bf16Isa::of(exec.isa), m, a, b, c, (epilogue, beside));
+    gemm_with(exec, Bf16Isa::of(exec.isa), m, a, b, c, Bf16Epilogue { epilogue, beside });
+}
+
+/// Operations on a result before it is stored.
+#[derive(Clone, Copy)]
+pub(super) struct Bf16Epilogue<'a> {
+    pub(super) epilogue: &'a GemmEpilogue<'a>,
+    /// A matrix of BF16 that joins too.
+    pub(super) beside: Option<Bf16Summand<'a>>,
+}
+
+impl Bf16Epilogue<'_> {
+    /// The matrix that joins an `m` x `n` product, which is written to `c`.
+    #[track_caller]
+    fn joined(&self, m: usize, n: usize, c: Bf16ResultCells) -> Option<JoinedBf16Matrix> {
+        self.beside.map(|beside| JoinedBf16Matrix::of(&beside, m, n, c))
+    }
 }
 
 /// [`gemm_reals`] with the instructions named.
@@ -84,18 +104,19 @@ fn gemm_with(
     exec: KernelContext<'_>,
     isa: Bf16Isa,
     m: usize,
-    (a, lda): (RealSlice<'_>, usize),
+    a: StridedMatrix<RealSlice<'_>>,
     b: &PackedBf16,
-    (c, ldc): (RealsMut<'_>, usize),
-    (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
+    c: StridedMatrix<RealsMut<'_>>,
+    ending: Bf16Epilogue<'_>,
 ) {
     let n = b.n();
     let k = b.k();
-    check_matrix("A", a.len(), m, k, lda);
-    check_matrix("C", c.len(), m, n, ldc);
-    epilogue.check(m, n);
-    let (a, pairs) = rows_of(a, k, lda);
-    let c = Bf16ResultCells::of(c);
+    check_matrix("A", a.data.len(), m, k, a.stride);
+    check_matrix("C", c.data.len(), m, n, c.stride);
+    ending.epilogue.check(m, n);
+    let (a, pairs) = rows_of(a, k);
+    let c_stride = c.stride;
+    let c = Bf16ResultCells::of(c.data);
     let job = Bf16Product {
         m,
         n,
@@ -104,10 +125,10 @@ fn gemm_with(
         pairs,
         b: b.panels(),
         c,
-        c_stride: ldc,
+        c_stride,
         adds: false,
-        finish: TileFinish::new(epilogue),
-        beside: beside.map(|beside| JoinedBf16Matrix::of(&beside, m, n, c)),
+        finish: TileFinish::new(ending.epilogue),
+        beside: ending.joined(m, n, c),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
@@ -119,23 +140,26 @@ pub const BEHIND_SUMS: usize = 16;
 /// `C = epilogue(sums)`, as [`gemm_reals`] does with sums of its own: for a product that something
 /// else has computed.
 ///
-/// Shapes: the sums are `m` rows of `n`, adjacent, with [`BEHIND_SUMS`] elements of any value behind;
-/// C is `m` rows of `n`, `ldc` apart.
+/// Shapes: sums and C have the same size; the rows of the sums are adjacent, with [`BEHIND_SUMS`]
+/// elements of any value behind.
 ///
 /// # Panics
-/// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
+/// Panics when a slice is shorter than its shape says, or the stride of C is less than a row.
 pub fn finish_reals(
     exec: KernelContext<'_>,
-    (m, n): (usize, usize),
+    size: MatrixSize,
     sums: &[f32],
-    (c, ldc): (RealsMut<'_>, usize),
+    c: StridedMatrix<RealsMut<'_>>,
     epilogue: &GemmEpilogue<'_>,
     beside: Option<Bf16Summand<'_>>,
 ) {
+    let m = size.rows;
+    let n = size.columns;
     check_matrix("sums", sums.len().saturating_sub(BEHIND_SUMS), m, n, n);
-    check_matrix("C", c.len(), m, n, ldc);
+    check_matrix("C", c.data.len(), m, n, c.stride);
     epilogue.check(m, n);
-    let c = Bf16ResultCells::of(c);
+    let ldc = c.stride;
+    let c = Bf16ResultCells::of(c.data);
     let from = FinishSums {
         n,
         sums: SharedSums(sums.as_ptr()),
@@ -194,11 +218,12 @@ impl IsaKernel for FinishRows<'_> {
                 finish: Some(from.finish.shifted(row, column)),
                 beside: from.beside.map(|beside| beside.shifted(row, column)),
             };
-            let sums = from.sums.0.wrapping_add(row * from.n + column);
+            let data = from.sums.0.wrapping_add(row * from.n + column);
+            let sums = TileSums { data, stride: from.n, next: TILE };
             // SAFETY: the caller has checked the lengths; ranges of rows are disjoint, and behind the
             // last sums there is room for a vector.
             unsafe {
-                place.write(s, rows, sums, from.n, TILE);
+                place.write(s, rows, sums);
                 place.activate(s, rows);
             }
             column += PANEL;
@@ -208,8 +233,9 @@ impl IsaKernel for FinishRows<'_> {
 
 /// Rows of A for a [`Bf16Product`], and whether they are pairs.
 #[track_caller]
-fn rows_of(a: RealSlice<'_>, k: usize, lda: usize) -> (DenseRows, bool) {
-    match a {
+fn rows_of(a: StridedMatrix<RealSlice<'_>>, k: usize) -> (DenseRows, bool) {
+    let lda = a.stride;
+    match a.data {
         RealSlice::Fp32(a) => (DenseRows::new(a.as_ptr(), lda), false),
         RealSlice::Bf16(a) => {
             let pairs = k.is_multiple_of(2) && lda.is_multiple_of(2);

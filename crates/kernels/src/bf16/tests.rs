@@ -1,5 +1,6 @@
 use super::*;
 use crate::attention::{AttentionSizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention};
+use crate::conv::ImageBatch;
 use crate::gemm::{Transposition, test_values};
 use crate::isa::nearest;
 use crate::{ActivationFunction, ThreadPool};
@@ -40,14 +41,16 @@ fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
             let residual = join.map(|join| crate::ResidualMatrix { data, ld: ldc, join });
             let epilogue = GemmEpilogue { residual, ..plain };
             let mut want = vec![f32::NAN; m * ldc];
-            let from = (wide[..].into(), lda);
-            let to = ((&mut want[..]).into(), ldc);
-            gemm_with(exec, isa, m, from, &packed, to, (&epilogue, None));
+            let from = StridedMatrix::new(wide[..].into(), lda);
+            let to = StridedMatrix::new((&mut want[..]).into(), ldc);
+            let ending = Bf16Epilogue { epilogue: &epilogue, beside: None };
+            gemm_with(exec, isa, m, from, &packed, to, ending);
             let beside = join.map(|join| Bf16Summand { data: Some(&joins), ld: ldc, join });
             let mut c = vec![bf16::NAN; m * ldc];
-            let from = (a[..].into(), lda);
-            let to = ((&mut c[..]).into(), ldc);
-            gemm_with(exec, isa, m, from, &packed, to, (&plain, beside));
+            let from = StridedMatrix::new(a[..].into(), lda);
+            let to = StridedMatrix::new((&mut c[..]).into(), ldc);
+            let ending = Bf16Epilogue { epilogue: &plain, beside };
+            gemm_with(exec, isa, m, from, &packed, to, ending);
             for i in 0..m {
                 for j in 0..n {
                     let got = c[i * ldc + j].to_f32();
@@ -94,8 +97,8 @@ fn odd_rows_of_bf16_are_refused() {
     let b = PackedBf16::pack(3, 2, &[0.0; 6], 2, Transposition::No);
     let a = [bf16::ZERO; 8];
     let mut c = [0.0; 4];
-    let a = (a[..].into(), 4);
-    let c = ((&mut c[..]).into(), 2);
+    let a = StridedMatrix::new(a[..].into(), 4);
+    let c = StridedMatrix::new((&mut c[..]).into(), 2);
     gemm_reals(KernelContext::new(&pool), 2, a, &b, c, &GemmEpilogue::default(), None);
 }
 
@@ -215,10 +218,10 @@ fn check(m: usize, k: usize, n: usize, threads: usize, trans: Transposition) {
                 exec,
                 isa,
                 m,
-                (a[..].into(), lda),
+                StridedMatrix::new(a[..].into(), lda),
                 &packed,
-                ((&mut c[..]).into(), ldc),
-                (epilogue, None),
+                StridedMatrix::new((&mut c[..]).into(), ldc),
+                Bf16Epilogue { epilogue, beside: None },
             );
             let what = format!("{} {m}x{k}x{n} {trans:?} epilogue {which}", isa.name());
             // Each of k terms in -1..1 is rounded once, and so is each partial sum.
@@ -277,9 +280,10 @@ fn a_product_of_depth_zero_is_its_epilogue() {
             let mut all = vec![f32::NAN; m * 5];
             let c = &mut all[..];
             let epilogue = GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
-            let a = (RealSlice::Fp32(&[]), 0);
-            let c = (RealsMut::Fp32(c), 5);
-            gemm_with(KernelContext::new(&pool), isa, m, a, &packed, c, (&epilogue, None));
+            let a = StridedMatrix::new(RealSlice::Fp32(&[]), 0);
+            let c = StridedMatrix::new(RealsMut::Fp32(c), 5);
+            let ending = Bf16Epilogue { epilogue: &epilogue, beside: None };
+            gemm_with(KernelContext::new(&pool), isa, m, a, &packed, c, ending);
             assert_eq!(all, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m), "{}", isa.name());
         }
     }
@@ -312,9 +316,10 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
         let run = |rows: usize| {
             let mut c = vec![0.0; rows * n];
             let plain = GemmEpilogue::default();
-            let a = (a[..].into(), k);
-            let to = ((&mut c[..]).into(), n);
-            gemm_with(KernelContext::new(&pool), isa, rows, a, &packed, to, (&plain, None));
+            let a = StridedMatrix::new(a[..].into(), k);
+            let to = StridedMatrix::new((&mut c[..]).into(), n);
+            let ending = Bf16Epilogue { epilogue: &plain, beside: None };
+            gemm_with(KernelContext::new(&pool), isa, rows, a, &packed, to, ending);
             c
         };
         let all = run(50);
@@ -380,9 +385,9 @@ fn convolutions_equal_those_of_rounded_operands() {
         let packed = ConvBf16::pack(params, &weights);
         for isa in Bf16Isa::available() {
             let mut y = vec![f32::NAN; want.len()];
-            let image = (batch, size);
-            let ends = (&epilogue, None);
-            conv::conv_with(exec, isa, &packed, x[..].into(), image, (&mut y[..]).into(), ends);
+            let image = ImageBatch { batch, size };
+            let ending = Bf16Epilogue { epilogue: &epilogue, beside: None };
+            conv::conv_with(exec, isa, &packed, x[..].into(), image, (&mut y[..]).into(), ending);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
                 // Both round each of up to 576 sums of terms in -1..1.
                 let near = (got - want).abs() <= 4e-4;
@@ -397,11 +402,12 @@ fn convolutions_equal_those_of_rounded_operands() {
             let beside = Bf16Summand { data: Some(&joins), ld: 34, join: MatrixJoin::Add };
             let plain = GemmEpilogue::bias(&bias);
             let mut y = vec![bf16::NAN; want.len()];
-            let image = (batch, size);
-            let ends = (&plain, Some(beside));
-            conv::conv_with(exec, isa, &packed, half[..].into(), image, (&mut y[..]).into(), ends);
+            let from = half[..].into();
+            let ending = Bf16Epilogue { epilogue: &plain, beside: Some(beside) };
+            conv::conv_with(exec, isa, &packed, from, image, (&mut y[..]).into(), ending);
             let mut over = joins.clone();
-            let ends = (&plain, Some(Bf16Summand { data: None, ..beside }));
+            let beside = Some(Bf16Summand { data: None, ..beside });
+            let ending = Bf16Epilogue { epilogue: &plain, beside };
             conv::conv_with(
                 exec,
                 isa,
@@ -409,7 +415,7 @@ fn convolutions_equal_those_of_rounded_operands() {
                 half[..].into(),
                 image,
                 (&mut over[..]).into(),
-                ends,
+                ending,
             );
             assert!(over == y, "{} {params:?}", isa.name());
             let mut want = vec![0.0; y.len()];
@@ -450,10 +456,11 @@ fn sums_of_another_product_are_finished_as_own_ones() {
             let beside = Bf16Summand { data: Some(&joins), ld: ldc, join: MatrixJoin::Add };
             let mut wide = vec![f32::NAN; m * ldc];
             let mut half = vec![bf16::NAN; m * ldc];
-            let to = ((&mut wide[..]).into(), ldc);
-            finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
-            let to = ((&mut half[..]).into(), ldc);
-            finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
+            let size = MatrixSize { rows: m, columns: n };
+            let to = StridedMatrix::new((&mut wide[..]).into(), ldc);
+            finish_reals(exec, size, &sums, to, &epilogue, Some(beside));
+            let to = StridedMatrix::new((&mut half[..]).into(), ldc);
+            finish_reals(exec, size, &sums, to, &epilogue, Some(beside));
             for i in 0..m {
                 for j in 0..ldc {
                     let at = i * ldc + j;

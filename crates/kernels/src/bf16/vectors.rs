@@ -3,6 +3,7 @@
 use super::pack::{PANEL, STEP, STEP_BYTES, TILE};
 use super::write::ResultPart;
 use crate::isa::{Bf16Instructions, Bf16Kernel, PairInstructions, Simd};
+use crate::tiles::TileSums;
 
 /// Some rows of a block of A times the steps of a panel.
 #[derive(Clone, Copy)]
@@ -185,8 +186,9 @@ pub(super) unsafe fn panel<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows:
         let place = on.place.below(start);
         let part = RowsTimesPanel { a: on.a.wrapping_add(start * on.a_stride), place, ..*on };
         tile(d, &part, end - start, sums.as_mut_ptr());
+        let made = TileSums { data: sums.as_ptr(), stride: PANEL, next: TILE };
         // SAFETY: rows start..end of the caller's.
-        unsafe { place.write(d.simd(), end - start, sums.as_ptr(), PANEL, TILE) };
+        unsafe { place.write(d.simd(), end - start, made) };
         start = end;
     }
     // SAFETY: the caller vouches for C.

@@ -9,7 +9,8 @@ use crate::cell::{RealCell, RealsMut};
 use crate::gemm::check_matrix;
 use crate::gemm::{MatrixJoin, TileFinish};
 use crate::isa::{Amx, Simd};
-use crate::tiles::TileResults;
+use crate::matrix::StridedMatrix;
+use crate::tiles::{TileResults, TileSums};
 
 /// Rows that are activated at once before they are rounded.
 const AT_ONCE: usize = 16;
@@ -139,10 +140,10 @@ impl<S: Simd> TileResults<S> for ResultPart {
     }
 
     #[inline(always)]
-    unsafe fn write(&self, s: S, rows: usize, sums: *const f32, strides: (usize, usize)) {
+    unsafe fn write(&self, s: S, rows: usize, sums: TileSums) {
         // SAFETY: the caller vouches for sums and C.
         unsafe {
-            Self::write(self, s, rows, sums, strides.0, strides.1);
+            Self::write(self, s, rows, sums);
             self.activate(s, rows);
         }
     }
@@ -178,31 +179,23 @@ impl ResultPart {
         }
     }
 
-    /// Writes `rows` rows of sums; those of 16 columns are adjacent, the next 16 of the same row lie
-    /// `next` further, the next row `stride` further.
+    /// Writes `rows` rows of sums.
     ///
     /// # Safety
     /// C, bias and residual cover the rows; the sums have rows of whole tiles.
     #[inline(always)]
-    pub(crate) unsafe fn write<S: Simd>(
-        &self,
-        s: S,
-        rows: usize,
-        sums: *const f32,
-        stride: usize,
-        next: usize,
-    ) {
+    pub(crate) unsafe fn write<S: Simd>(&self, s: S, rows: usize, sums: TileSums) {
         // SAFETY: the caller vouches for sums and C.
         unsafe {
             match (self.c, self.finish.and_then(|finish| finish.late)) {
                 (Bf16ResultCells::Fp32(c), _) => {
-                    self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
+                    self.write_to(s, rows, sums, StridedMatrix::new(c, self.c_stride));
                 }
                 (Bf16ResultCells::Bf16(c), None) => {
-                    self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
+                    self.write_to(s, rows, sums, StridedMatrix::new(c, self.c_stride));
                 }
                 (Bf16ResultCells::Bf16(c), Some(late)) => {
-                    self.write_late(s, rows, (sums, stride, next), c, late);
+                    self.write_late(s, rows, sums, c, late);
                 }
             }
         }
@@ -217,20 +210,23 @@ impl ResultPart {
         &self,
         s: S,
         rows: usize,
-        (sums, stride, next): (*const f32, usize, usize),
-        (c, c_stride): (*mut C, usize),
+        sums: TileSums,
+        c: StridedMatrix<*mut C>,
     ) {
         let mut column = 0;
         while column < self.columns {
-            let sums = sums.wrapping_add(column / 16 * next + column % 16);
-            let c = c.wrapping_add(column);
-            let finish = self.finish.map(|finish| finish.shifted(0, column));
-            let beside = self.beside.map(|beside| beside.shifted(0, column));
-            let left = self.columns - column;
-            let mask = (left < S::LANES).then(|| s.tail(left));
-            let ends = (finish, beside, mask);
+            let data = sums.data.wrapping_add(column / 16 * sums.next + column % 16);
+            let from = StridedMatrix::new(data, sums.stride);
+            let to = StridedMatrix::new(c.data.wrapping_add(column), c.stride);
+            let part = Self {
+                columns: self.columns - column,
+                finish: self.finish.map(|finish| finish.shifted(0, column)),
+                beside: self.beside.map(|beside| beside.shifted(0, column)),
+                ..*self
+            };
+            let mask = (part.columns < S::LANES).then(|| s.tail(part.columns));
             // SAFETY: a vector of columns, of which the last may be cut.
-            unsafe { self.write_column(s, rows, (sums, stride), (c, c_stride), ends) };
+            unsafe { part.write_column(s, rows, from, to, mask) };
             column += S::LANES;
         }
     }
@@ -244,7 +240,7 @@ impl ResultPart {
         &self,
         s: S,
         rows: usize,
-        (sums, stride, next): (*const f32, usize, usize),
+        sums: TileSums,
         c: *mut bf16,
         activation: ActivationFunction,
     ) {
@@ -254,12 +250,12 @@ impl ResultPart {
         while start < rows {
             let rows = AT_ONCE.min(rows - start);
             let part = self.below(start);
-            let sums = sums.wrapping_add(start * stride);
+            let sums = TileSums { data: sums.data.wrapping_add(start * sums.stride), ..sums };
             let on = ActivateRows { activation, data, rows, columns: self.columns, stride: PANEL };
             let c = c.wrapping_add(start * self.c_stride);
             // SAFETY: some of the caller's rows; there is room for them.
             unsafe {
-                part.write_to(s, rows, (sums, stride, next), (data, PANEL));
+                part.write_to(s, rows, sums, StridedMatrix::new(data, PANEL));
                 on.run_short(s);
                 let mut column = 0;
                 while column < self.columns {
@@ -276,47 +272,47 @@ impl ResultPart {
         }
     }
 
-    /// [`ResultPart::write`] for a vector of columns.
+    /// [`ResultPart::write`] for the first vector of columns.
     ///
     /// # Safety
-    /// The same as for [`ResultPart::write`]; the mask covers what is left of the columns.
+    /// The same as for [`ResultPart::write`]; the mask covers the columns where they are less than a vector.
     #[inline(always)]
     unsafe fn write_column<S: Simd, C: RealCell>(
         &self,
         s: S,
         rows: usize,
-        (sums, stride): (*const f32, usize),
-        (c, c_stride): (*mut C, usize),
-        (finish, beside, mask): (Option<TileFinish>, Option<JoinedBf16Matrix>, Option<S::M>),
+        sums: StridedMatrix<*const f32>,
+        c: StridedMatrix<*mut C>,
+        mask: Option<S::M>,
     ) {
         // SAFETY: the caller vouches for the memory.
         unsafe {
-            let bias = match finish.and_then(|finish| finish.bias_at(0)) {
+            let bias = match self.finish.and_then(|finish| finish.bias_at(0)) {
                 Some(bias) => f32::load(s, bias, mask),
                 None => s.splat(0.0),
             };
-            let plain = finish.filter(|finish| finish.is_plain() && beside.is_none());
+            let plain = self.finish.filter(|finish| finish.is_plain() && self.beside.is_none());
             if let (false, Some(plain)) = (self.accumulate, plain) {
                 let low = s.splat(plain.low);
                 let high = s.splat(plain.high);
                 for row in 0..rows {
-                    let x = s.add(s.load(sums.add(row * stride)), bias);
-                    C::store(s, c.add(row * c_stride), mask, s.min(high, s.max(low, x)));
+                    let x = s.add(s.load(sums.data.add(row * sums.stride)), bias);
+                    C::store(s, c.data.add(row * c.stride), mask, s.min(high, s.max(low, x)));
                 }
                 return;
             }
             for row in 0..rows {
-                let c = c.add(row * c_stride);
-                let mut x = s.load(sums.add(row * stride));
+                let c = c.data.add(row * c.stride);
+                let mut x = s.load(sums.data.add(row * sums.stride));
                 if self.accumulate {
                     x = s.add(x, C::load(s, c, mask));
                 }
-                if let Some(finish) = &finish {
+                if let Some(finish) = &self.finish {
                     x = s.add(x, bias);
                     if let Some(residual) = finish.residual_at(row, 0) {
                         x = finish.joined(s, x, f32::load(s, residual, mask));
                     }
-                    if let Some(beside) = beside {
+                    if let Some(beside) = self.beside {
                         x = beside.join(s, x, row, mask);
                     }
                     x = s.min(s.splat(finish.high), s.max(s.splat(finish.low), x));

@@ -166,39 +166,36 @@ fn depthwise(channels: usize, kernel: [usize; 2], stride: usize, pad: usize) -> 
 
 const RELU6: ActivationFunction = ActivationFunction::Clip { min: 0.0, max: 6.0 };
 
-fn inverted(
-    [cin, wide, cout]: [usize; 3],
-    (kernel, stride, pad): (usize, usize, usize),
-    size: [usize; 2],
-) -> Case {
+fn inverted(cin: usize, filter: ConvParams, cout: usize, size: [usize; 2]) -> Case {
+    let wide = filter.in_channels;
     Case {
         first: Some(Part::new(pointwise(cin, wide), 1, RELU6)),
-        depthwise: Part::new(depthwise(wide, [kernel, kernel], stride, pad), 3, RELU6),
+        depthwise: Part::new(filter, 3, RELU6),
         last: Some(Part::new(pointwise(wide, cout), 5, ActivationFunction::None)),
-        residual: stride == 1,
+        residual: filter.stride == [1; 3],
         size,
     }
 }
 
 #[test]
 fn inverted_residuals_equal_the_definition() {
-    inverted([8, 40, 8], (3, 1, 1), [13, 56]).check(2);
-    inverted([3, 35, 21], (3, 2, 1), [30, 29]).check(3);
-    inverted([20, 70, 10], (5, 1, 2), [7, 7]).check(2);
-    inverted([5, 17, 9], (5, 2, 2), [9, 131]).check(1);
+    inverted(8, depthwise(40, [3, 3], 1, 1), 8, [13, 56]).check(2);
+    inverted(3, depthwise(35, [3, 3], 2, 1), 21, [30, 29]).check(3);
+    inverted(20, depthwise(70, [5, 5], 1, 2), 10, [7, 7]).check(2);
+    inverted(5, depthwise(17, [5, 5], 2, 2), 9, [9, 131]).check(1);
     // Deeper than a block of a product.
-    inverted([16, 600, 24], (3, 1, 1), [5, 4]).check(2);
+    inverted(16, depthwise(600, [3, 3], 1, 1), 24, [5, 4]).check(2);
     // A window that leaves rows out, and one that sees padding only.
-    inverted([4, 18, 6], (1, 3, 0), [17, 40]).check(2);
-    inverted([4, 18, 6], (3, 2, 4), [9, 9]).check(1);
+    inverted(4, depthwise(18, [1, 1], 3, 0), 6, [17, 40]).check(2);
+    inverted(4, depthwise(18, [3, 3], 2, 4), 6, [9, 9]).check(1);
 }
 
 #[test]
 fn chains_may_begin_or_end_with_the_depthwise_convolution() {
-    let mut case = inverted([6, 40, 11], (3, 2, 1), [21, 24]);
+    let mut case = inverted(6, depthwise(40, [3, 3], 2, 1), 11, [21, 24]);
     case.first = None;
     case.check(2);
-    let mut case = inverted([6, 40, 11], (3, 1, 1), [21, 24]);
+    let mut case = inverted(6, depthwise(40, [3, 3], 1, 1), 11, [21, 24]);
     case.last = None;
     case.depthwise.activation = ActivationFunction::Sigmoid;
     case.check(2);
@@ -206,7 +203,7 @@ fn chains_may_begin_or_end_with_the_depthwise_convolution() {
 
 #[test]
 fn functions_that_are_no_clamps_follow_every_convolution() {
-    let mut case = inverted([6, 36, 37], (3, 1, 1), [15, 28]);
+    let mut case = inverted(6, depthwise(36, [3, 3], 1, 1), 37, [15, 28]);
     for part in [case.first.as_mut(), case.last.as_mut()].into_iter().flatten() {
         part.activation = ActivationFunction::Sigmoid;
     }
@@ -223,7 +220,7 @@ fn a_chain_may_begin_with_a_window_over_few_channels() {
             pads_end: [0, 1, 1],
             ..ConvParams::new_2d(3, 20, [3, 3])
         };
-        let mut case = inverted([3, 20, 9], (3, 1, 1), [31, 40]);
+        let mut case = inverted(3, depthwise(20, [3, 3], 1, 1), 9, [31, 40]);
         case.residual = false;
         case.first = Some(Part::new(stem, 1, RELU6));
         case.check(2);

@@ -25,7 +25,7 @@ pub use algorithm::{CpuConvAlgorithm, candidates, choose};
 pub use chain::{ChainLink, ConvChainSpec, conv_chain};
 use galatea_tensor::Tensor;
 pub(crate) use rows::{ConvWindow, ImageRows};
-pub use transposed::{PackedTransposed, conv_transposed};
+pub use transposed::{PackedTransposed, TransposedSizes, conv_transposed};
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
 /// convolution has depth 1, a 1-D one also height 1.
@@ -351,6 +351,15 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
     (0..merged.groups).map(pack).collect()
 }
 
+/// Sizes of the images of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageBatch<const AXES: usize = 3> {
+    /// How many images there are.
+    pub batch: usize,
+    /// Lengths of the spatial axes of each: depth, height and width, or the last two of them.
+    pub size: [usize; AXES],
+}
+
 /// `y = epilogue(convolution of x)`.
 ///
 /// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height,
@@ -436,10 +445,11 @@ pub fn conv_depthwise_bf16(
     exec: KernelContext<'_>,
     packed: &PackedConv,
     x: &[bf16],
-    (batch, size): (usize, [usize; 3]),
+    image: ImageBatch,
     y: &mut [bf16],
     epilogue: &GemmEpilogue<'_>,
 ) {
+    let ImageBatch { batch, size } = image;
     let p = &packed.params;
     assert!(size.iter().all(|&x| x < MOST), "convolution: an image of {size:?}");
     assert!(packed.isa == exec.isa, "weights are packed for {}", packed.isa.name());

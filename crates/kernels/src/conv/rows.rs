@@ -113,7 +113,7 @@ impl ImageRows {
         }
     }
 
-    /// Copies a segment for some adjacent output pixels, [`A_STRIDE`] apart.
+    /// Copies a segment for some adjacent output pixels from `place` of an image on, [`A_STRIDE`] apart.
     ///
     /// # Safety
     /// The pixels exist, and `out` is valid for their segments.
@@ -122,7 +122,8 @@ impl ImageRows {
         &self,
         s: S,
         segment: &TermSegment,
-        (mut batch, mut place): (usize, [usize; 3]),
+        mut batch: usize,
+        mut place: [usize; 3],
         rows: usize,
         mut out: *mut f32,
     ) {
@@ -232,12 +233,12 @@ impl RowSource for ImageRows {
         k: usize,
         out: *mut f32,
     ) {
-        let at = self.window.place(row);
+        let (batch, place) = self.window.place(row);
         let mut done = 0;
         while done < k {
             let segment = self.segment(k0 + done, k - done);
             // SAFETY: the terms are inside the rows, and the block rows hold k of them.
-            unsafe { self.copy_segment(s, &segment, at, rows, out.add(done)) };
+            unsafe { self.copy_segment(s, &segment, batch, place, rows, out.add(done)) };
             done += segment.to - segment.from;
         }
     }

@@ -101,7 +101,7 @@ fn check_algorithm(
             let epilogue = plain.with_residual(&residual, n);
             conv(exec, &packed, &x, batch, size, &mut y, &epilogue);
             if algorithm == CpuConvAlgorithm::Depthwise {
-                check_depthwise_bf16(exec, &packed, (batch, size), &x, &epilogue);
+                check_depthwise_bf16(exec, &packed, ImageBatch { batch, size }, &x, &epilogue);
             }
             if packed.joins_result() {
                 let mut over = residual.clone();
@@ -128,18 +128,18 @@ fn check_algorithm(
 fn check_depthwise_bf16(
     exec: KernelContext<'_>,
     packed: &PackedConv,
-    (batch, size): (usize, [usize; 3]),
+    image: ImageBatch,
     x: &[f32],
     epilogue: &GemmEpilogue<'_>,
 ) {
     let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
     let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
-    let out = packed.params().output_size(size);
-    let len = batch * out.iter().product::<usize>() * packed.params().out_channels;
+    let out = packed.params().output_size(image.size);
+    let len = image.batch * out.iter().product::<usize>() * packed.params().out_channels;
     let mut want = vec![0.0; len];
     let mut y = vec![bf16::NAN; len];
-    conv(exec, packed, &wide, batch, size, &mut want, epilogue);
-    conv_depthwise_bf16(exec, packed, &half, (batch, size), &mut y, epilogue);
+    conv(exec, packed, &wide, image.batch, image.size, &mut want, epilogue);
+    conv_depthwise_bf16(exec, packed, &half, image, &mut y, epilogue);
     for (got, want) in y.iter().zip(&want) {
         // Rounded before and after the activation, whose slope is at most 1: what goes in is below 4.
         let late = if epilogue.activation.as_clamp().is_some() { 0.0 } else { 4.0 / 512.0 };

@@ -107,6 +107,19 @@ impl PackedTransposed {
     }
 }
 
+/// Sizes of the images of a batch, and of their results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransposedSizes {
+    /// How many images there are.
+    pub batch: usize,
+    /// Depth, height and width of an image.
+    pub size: [usize; 3],
+    /// Where a result begins in the full one.
+    pub pads_begin: [usize; 3],
+    /// Depth, height and width of a result.
+    pub out: [usize; 3],
+}
+
 /// `y = transposed convolution of x, + bias`.
 ///
 /// Shapes: `x` is `[batch, …size, in_channels]`; `y` is `[batch, …out, out_channels]`, from
@@ -116,17 +129,16 @@ impl PackedTransposed {
 /// # Panics
 /// Panics when a slice is shorter than its shape says, or the weights are packed for another
 /// instruction set than `exec.isa`.
-#[allow(clippy::too_many_arguments, reason = "image and result are sizes with data")]
 pub fn conv_transposed(
     exec: KernelContext<'_>,
     packed: &PackedTransposed,
-    (x, size): (&[f32], [usize; 3]),
-    batch: usize,
-    (pads_begin, out): ([usize; 3], [usize; 3]),
+    x: &[f32],
+    sizes: TransposedSizes,
     bias: Option<&[f32]>,
     room: &mut [f32],
     y: &mut [f32],
 ) {
+    let TransposedSizes { batch, size, pads_begin, out } = sizes;
     let p = &packed.params;
     let all = [size, out, pads_begin].concat();
     assert!(all.iter().all(|&x| x < MOST), "transposed convolution: a size beyond {MOST}");
@@ -309,17 +321,8 @@ mod tests {
             let mut room = vec![f32::NAN; packed.room(size)];
             let mut y = vec![f32::NAN; want.len()];
             let exec = KernelContext { pool: &pool, isa };
-            let result = (p.pads_begin, out);
-            conv_transposed(
-                exec,
-                &packed,
-                (&x, size),
-                batch,
-                result,
-                Some(&bias),
-                &mut room,
-                &mut y,
-            );
+            let sizes = TransposedSizes { batch, size, pads_begin: p.pads_begin, out };
+            conv_transposed(exec, &packed, &x, sizes, Some(&bias), &mut room, &mut y);
             for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
                 let tolerance = 3e-7 * (cin * taps + 4) as f64;
                 assert!((f64::from(g) - w).abs() <= tolerance, "{} {p:?} {i}: {g} {w}", isa.name());

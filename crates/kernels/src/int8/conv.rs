@@ -12,7 +12,7 @@ use super::pack::{ColumnScales, PackedInt8};
 use super::tiles::MIN_ROWS;
 use super::{Int8Target, QuantizedBytes};
 use crate::KernelContext;
-use crate::conv::{ConvParams, ConvWindow, volume};
+use crate::conv::{ConvParams, ConvWindow, ImageBatch, volume};
 use crate::gemm::check_matrix;
 use crate::isa::DotIsa;
 #[cfg(target_arch = "x86_64")]
@@ -196,7 +196,7 @@ impl Int8Conv {
 
 /// The convolution of `x`, with what `columns` does to its sums.
 ///
-/// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height, width;
+/// Shapes: `x` is `[batch, depth, height, width, in_channels]`, as `image` says;
 /// the target is `[batch, …output_size(size), out_channels]`. Padding stands for zeros.
 ///
 /// # Panics
@@ -206,10 +206,11 @@ pub fn conv_int8(
     exec: KernelContext<'_>,
     packed: &Int8Conv,
     x: QuantizedBytes<'_>,
-    (batch, size): (usize, [usize; 3]),
+    image: ImageBatch,
     columns: &ConvColumns,
     target: Int8Target<'_>,
 ) {
+    let ImageBatch { batch, size } = image;
     let p = &packed.params;
     let out = p.output_size(size);
     let pixels = volume(&[batch, out[0], out[1], out[2]]);

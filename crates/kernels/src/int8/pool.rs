@@ -2,7 +2,7 @@
 
 use super::pack::FLIP;
 use crate::KernelContext;
-use crate::conv::{ConvParams, ConvWindow, volume};
+use crate::conv::{ConvParams, ConvWindow, ImageBatch, volume};
 use crate::isa::{DotInstructions, DotIsa, DotKernel};
 use crate::memory::{DisjointSlice, with_scratch};
 
@@ -11,8 +11,7 @@ const GRAIN: usize = 1 << 15;
 
 /// The largest byte under each window; `params` has the window, its channels are those of the image.
 ///
-/// Shapes: `x` is `[batch, depth, height, width, channels]` with `size` = depth, height, width; `y`
-/// is `[batch, …output_size(size), channels]`. A window that lies wholly in the padding gives the
+/// Shapes: `x` is `[batch, depth, height, width, channels]`, as `image` says; `y` is `[batch, …output_size(size), channels]`. A window that lies wholly in the padding gives the
 /// smallest byte.
 ///
 /// # Panics
@@ -22,9 +21,10 @@ pub fn max_pool_bytes(
     params: &ConvParams,
     x: &[u8],
     signed: bool,
-    (batch, size): (usize, [usize; 3]),
+    image: ImageBatch,
     y: &mut [u8],
 ) {
+    let ImageBatch { batch, size } = image;
     params.check();
     let out = params.output_size(size);
     let channels = params.in_channels;

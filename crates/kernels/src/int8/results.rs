@@ -4,7 +4,7 @@ use super::join::SummandJoin;
 use super::micro::{Int8Output, store, whole};
 use super::pack::ColumnPointers;
 use crate::isa::{Amx, Avx512, DotInstructions, Simd, Vnni};
-use crate::tiles::{COLUMNS, TileResults};
+use crate::tiles::{COLUMNS, TileResults, TileSums};
 
 type F = <Avx512 as Simd>::F;
 type I = <Avx512 as Simd>::I;
@@ -43,10 +43,10 @@ impl TileResults<Vnni> for Int8ResultPlace {
     }
 
     #[inline(always)]
-    unsafe fn write(&self, d: Vnni, rows: usize, sums: *const f32, strides: (usize, usize)) {
+    unsafe fn write(&self, d: Vnni, rows: usize, sums: TileSums) {
         // SAFETY: the caller vouches for the sums; columns are padded to whole panels.
         unsafe {
-            let sums = Int8RowSums::new(d, self, (sums, rows), strides);
+            let sums = Int8RowSums::new(d, self, sums, rows);
             match self.out {
                 Int8Output::Bytes { c, zero, low, high } => sums.bytes(c.ptr(), (zero, low, high)),
                 Int8Output::Sum { c, summand, from, joins } => {
@@ -94,10 +94,8 @@ impl TileResults<Vnni> for Int8ResultPlace {
 struct Int8RowSums<'a> {
     d: Vnni,
     place: &'a Int8ResultPlace,
-    at: *const f32,
+    sums: TileSums,
     rows: usize,
-    /// Sums between rows, and between the two vectors of a row.
-    strides: (usize, usize),
     offsets: [I; 2],
     scales: [F; 2],
 }
@@ -106,12 +104,7 @@ impl<'a> Int8RowSums<'a> {
     /// # Safety
     /// The columns are there for two vectors.
     #[inline(always)]
-    unsafe fn new(
-        d: Vnni,
-        place: &'a Int8ResultPlace,
-        (at, rows): (*const f32, usize),
-        strides: (usize, usize),
-    ) -> Self {
+    unsafe fn new(d: Vnni, place: &'a Int8ResultPlace, sums: TileSums, rows: usize) -> Self {
         let s = d.simd();
         let columns = &place.columns;
         let offsets = columns.offsets.cast::<f32>();
@@ -120,7 +113,7 @@ impl<'a> Int8RowSums<'a> {
         unsafe {
             let offsets = [s.bits(s.load(offsets)), s.bits(s.load(offsets.add(COLUMNS)))];
             let scales = [s.load(scales), s.load(scales.add(COLUMNS))];
-            Self { d, place, at, rows, strides, offsets, scales }
+            Self { d, place, sums, rows, offsets, scales }
         }
     }
 
@@ -130,10 +123,12 @@ impl<'a> Int8RowSums<'a> {
     /// The sums have the row.
     #[inline(always)]
     unsafe fn sum(&self, row: usize, vector: usize) -> I {
-        let (s, place, (stride, next)) = (self.d.simd(), self.place, self.strides);
+        let s = self.d.simd();
+        let place = self.place;
+        let at = row * self.sums.stride + vector * self.sums.next;
         // SAFETY: the caller vouches for the row.
         unsafe {
-            let sum = s.bits(s.load(self.at.add(row * stride + vector * next)));
+            let sum = s.bits(s.load(self.sums.data.add(at)));
             let sum = s.add_i(sum, self.offsets[vector]);
             if place.columns.zeros.is_null() {
                 return sum;

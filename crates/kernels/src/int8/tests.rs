@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::ThreadPool;
-use crate::conv::ConvParams;
+use crate::conv::{ConvParams, ImageBatch};
 use crate::isa::{DotIsa, Isa};
 
 /// Bytes that look random and are the same in every run.
@@ -124,10 +124,11 @@ fn sums_are_scaled_rounded_moved_and_limited() {
 /// A convolution by its definition, as scaled floats.
 fn plain_conv(
     p: &ConvParams,
-    (x, signed, zero): (&[u8], bool, i32),
-    (batch, size): (usize, [usize; 3]),
+    x: QuantizedBytes<'_>,
+    image: ImageBatch,
     w: Int8ConvWeights<'_>,
 ) -> Vec<i32> {
+    let ImageBatch { batch, size } = image;
     let out = p.output_size(size);
     let cin = p.in_channels / p.groups;
     let cout = p.out_channels / p.groups;
@@ -159,7 +160,7 @@ fn plain_conv(
                 let from = channel / cout * cin + ci;
                 let pixel = (line * size[2] + place[2]) * p.in_channels + from;
                 let weight = w.value(channel * cin * p.taps() + at) - w.zero(channel);
-                sum += (value(x[pixel], signed) - zero) * weight;
+                sum += (value(x.data[pixel], x.signed) - x.zero) * weight;
             }
             sums.push(sum);
         }
@@ -189,7 +190,8 @@ fn convolutions_of_every_kind_are_right() {
         for p in &kinds {
             for (x_signed, w_signed) in FORMS {
                 let zeros = noise_zeros(p.out_channels, w_signed);
-                ConvCase::new(p, (2, [1, 9, 11]), (x_signed, w_signed), &zeros).check(exec);
+                let image = ImageBatch { batch: 2, size: [1, 9, 11] };
+                ConvCase::new(p, image, (x_signed, w_signed), &zeros).check(exec);
             }
         }
     });
@@ -221,9 +223,10 @@ fn convolutions_that_read_the_image_in_place_are_right() {
         (twice(ConvParams::new_2d(70, 20, [1, 1])), (2, [1, 13, 16])),
         (padded(ConvParams::new_2d(65, 20, [1, 1])), (2, [1, 3, 16])),
     ];
-    for (p, image) in &kinds {
+    for (p, (batch, size)) in &kinds {
+        let image = ImageBatch { batch: *batch, size: *size };
         for x_signed in [false, true] {
-            let case = ConvCase::new(p, *image, (x_signed, true), &[0]);
+            let case = ConvCase::new(p, image, (x_signed, true), &[0]);
             everywhere(|exec| case.check(exec));
         }
     }
@@ -232,7 +235,7 @@ fn convolutions_that_read_the_image_in_place_are_right() {
 /// A convolution and what plain loops find.
 struct ConvCase<'a> {
     p: &'a ConvParams,
-    image: (usize, [usize; 3]),
+    image: ImageBatch,
     signed: (bool, bool),
     zeros: &'a [i32],
     x: Vec<u8>,
@@ -242,17 +245,13 @@ struct ConvCase<'a> {
 }
 
 impl<'a> ConvCase<'a> {
-    fn new(
-        p: &'a ConvParams,
-        image: (usize, [usize; 3]),
-        signed: (bool, bool),
-        zeros: &'a [i32],
-    ) -> Self {
-        let x = noise(image.0 * image.1.iter().product::<usize>() * p.in_channels, 5);
+    fn new(p: &'a ConvParams, image: ImageBatch, signed: (bool, bool), zeros: &'a [i32]) -> Self {
+        let x = noise(image.batch * image.size.iter().product::<usize>() * p.in_channels, 5);
         let zero = value(90, signed.0);
         let weights = noise(p.out_channels * p.in_channels / p.groups * p.taps(), 6);
         let of = Int8ConvWeights { data: &weights, signed: signed.1, zeros };
-        let sums = plain_conv(p, (&x, signed.0, zero), image, of);
+        let bytes = QuantizedBytes { data: &x, signed: signed.0, zero };
+        let sums = plain_conv(p, bytes, image, of);
         Self { p, image, signed, zeros, x, weights, zero, sums }
     }
 
@@ -389,7 +388,8 @@ fn the_largest_byte_of_each_window_and_the_extremes_are_found() {
         for signed in [false, true] {
             let out = p.output_size(size);
             let mut y = vec![0; 2 * out[1] * out[2] * 21];
-            max_pool_bytes(exec, &p, &x, signed, (2, size), &mut y);
+            let image = ImageBatch { batch: 2, size };
+            max_pool_bytes(exec, &p, &x, signed, image, &mut y);
             for (at, &found) in y.iter().enumerate() {
                 let pixel = at / 21;
                 let channel = at % 21;

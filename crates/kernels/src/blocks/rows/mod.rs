@@ -11,6 +11,7 @@ use crate::gemm::TileFinish;
 use crate::isa::{Bf16Isa, DotInstructions, DotIsa, DotKernel, IsaKernel, LeftTerms, Simd};
 use crate::memory::{DisjointSlice, with_scratch};
 use crate::pieces::WorkPieces;
+use crate::tiles::TileSums;
 use ready::{PreparedRows, RowPreparation, at_once};
 use slice::RowSlice;
 
@@ -156,7 +157,7 @@ impl FewRows<'_> {
         };
         // SAFETY: the caller vouches for the sums; `gemm_blocks` has checked C.
         unsafe {
-            place.write(s, self.m, sums, SLICE, SLICE);
+            place.write(s, self.m, TileSums { data: sums, stride: SLICE, next: SLICE });
             place.activate(s, self.m);
         }
     }

@@ -7,7 +7,8 @@ use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolW
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::bf16::{Bf16Summand, ConvBf16, conv_bf16};
 use galatea_kernels::conv::{
-    ConvParams, CpuConvAlgorithm, PackedConv, candidates, choose, conv, conv_depthwise_bf16,
+    ConvParams, CpuConvAlgorithm, ImageBatch, PackedConv, candidates, choose, conv,
+    conv_depthwise_bf16,
 };
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{PoolParams, WindowPool, WindowRounding, pool, pool_bf16};
@@ -226,19 +227,19 @@ impl PackedImageWeights {
         &self,
         exec: KernelContext<'_>,
         x: RealSlice<'_>,
-        (batch, size): (usize, [usize; 3]),
+        image: ImageBatch,
         y: RealsMut<'_>,
         (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
     ) -> Result<(), OpError> {
         match (self, x, y) {
             (Self::Bf16(packed), x, y) => {
-                conv_bf16(exec, packed, x, (batch, size), y, epilogue, beside);
+                conv_bf16(exec, packed, x, image, y, epilogue, beside);
             }
             (Self::Floats(packed), RealSlice::Fp32(x), RealsMut::Fp32(y)) => {
-                conv(exec, packed, x, batch, size, y, epilogue);
+                conv(exec, packed, x, image.batch, image.size, y, epilogue);
             }
             (Self::Floats(packed), RealSlice::Bf16(x), RealsMut::Bf16(y)) => {
-                conv_depthwise_bf16(exec, packed, x, (batch, size), y, epilogue);
+                conv_depthwise_bf16(exec, packed, x, image, y, epilogue);
             }
             _ => return Err(OpError::new("an image of another type than the result")),
         }
@@ -410,7 +411,7 @@ impl CpuKernel for CpuConvKernel {
                 },
             }
             let exec = call.exec;
-            let image = (image.batch, size);
+            let image = ImageBatch { batch: image.batch, size };
             let ends = (&epilogue, beside);
             if y_turned == 0 {
                 return packed.run(exec, x, image, call.output_reals(0)?.reals(), ends);
@@ -526,7 +527,8 @@ impl CpuKernel for PoolKernel {
             let channels = image.channels;
             if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
-                pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
+                let image = ImageBatch { batch, size };
+                pool_bf16(call.exec, &params, x, image, channels, y.slice());
                 return Ok(());
             }
             let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
@@ -578,7 +580,8 @@ impl CpuKernel for GlobalAveragePool {
             let channels = image.channels;
             if let RealSlice::Bf16(x) = call.reals(0)? {
                 let mut y = call.output(0)?;
-                pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
+                let image = ImageBatch { batch, size };
+                pool_bf16(call.exec, &params, x, image, channels, y.slice());
                 return Ok(());
             }
             let x = call.input::<f32>(0)?;

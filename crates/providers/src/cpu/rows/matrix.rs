@@ -248,7 +248,9 @@ impl PackedProductWeights {
             Self::Bf16(b) => {
                 let a = call.reals(0)?;
                 let mut c = call.output_reals(0)?;
-                gemm_reals(exec, m, (a, k), b, (c.reals(), n), &epilogue, beside);
+                let a = StridedMatrix::new(a, k);
+                let c = StridedMatrix::new(c.reals(), n);
+                gemm_reals(exec, m, a, b, c, &epilogue, beside);
             }
         }
         Ok(())
@@ -423,8 +425,9 @@ impl PackedProduct {
             match bnns.multiply(BlasSizes { m, n, k }, factor, rows, columns, sums, n) {
                 Ok(()) => {
                     let mut c = call.output_reals(0)?;
-                    let to = (c.reals(), n);
-                    finish_reals(call.exec, (m, n), sums, to, &epilogue, beside);
+                    let size = MatrixSize { rows: m, columns: n };
+                    let c = StridedMatrix::new(c.reals(), n);
+                    finish_reals(call.exec, size, sums, c, &epilogue, beside);
                     Ok(())
                 }
                 // The sums are nobody's yet: the kernels compute what they would have been.

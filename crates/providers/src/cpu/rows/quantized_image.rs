@@ -8,7 +8,7 @@ use galatea_graph::ops::convolution::{
 };
 use galatea_graph::ops::pooling::{MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::conv::ConvParams;
+use galatea_kernels::conv::{ConvParams, ImageBatch};
 use galatea_kernels::int8::{
     ConvColumns, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, QuantizedBytes, conv_int8,
     max_pool_bytes,
@@ -366,7 +366,7 @@ impl CpuKernel for QuantizedConvKernel {
                 }
             };
             let x = QuantizedBytes { data, signed, zero };
-            let at = (image.batch, size);
+            let sizes = ImageBatch { batch: image.batch, size };
             if let Some((summand, (own_scale, own_zero))) = parts.summand() {
                 let data = match call.is_in_place(SUMMAND) {
                     true => None,
@@ -381,17 +381,17 @@ impl CpuKernel for QuantizedConvKernel {
                 let (low, high) = limits(summand.signed_own);
                 let mut y = call.output_bytes(0)?;
                 let target = Int8Target::Sum { out: y.bytes(), zero: own_zero, low, high, beside };
-                conv_int8(call.exec, &packed, x, at, columns, target);
+                conv_int8(call.exec, &packed, x, sizes, columns, target);
                 return Ok(());
             }
             if last {
                 let run = |exec: KernelContext<'_>, target: Int8Target<'_>| {
-                    conv_int8(exec, &packed, x, at, columns, target);
+                    conv_int8(exec, &packed, x, sizes, columns, target);
                 };
                 return made.with(call, run);
             }
             into_channels_first(call, made, &result, |exec, target| {
-                conv_int8(exec, &packed, x, at, columns, target);
+                conv_int8(exec, &packed, x, sizes, columns, target);
             })
         });
         Ok(if joins { step.in_place(SUMMAND, 0) } else { step })
@@ -475,14 +475,14 @@ impl CpuKernel for QuantizedMaxPool {
             let exec = call.exec;
             let x = call.input_bytes(0)?;
             let mut y = call.output_bytes(0)?;
-            let at = (image.batch, size);
+            let sizes = ImageBatch { batch: image.batch, size };
             if last {
-                max_pool_bytes(exec, &params, x, signed, at, y.bytes());
+                max_pool_bytes(exec, &params, x, signed, sizes, y.bytes());
                 return Ok(());
             }
             let x = channels_last(exec, x, &image);
             let mut own = vec![0; y.bytes().len()];
-            max_pool_bytes(exec, &params, &x, signed, at, &mut own);
+            max_pool_bytes(exec, &params, &x, signed, sizes, &mut own);
             let shape = [result.batch, result.pixels(), result.channels];
             permute(exec, &own, &shape, &[0, 2, 1], y.bytes());
             Ok(())

@@ -3,7 +3,7 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::convolution::{ConvGeometry, ConvTranspose};
 use galatea_graph::ops::resize::{CoordinateMode, Resize, WeightedSample};
-use galatea_kernels::conv::{ConvParams, PackedTransposed, conv_transposed};
+use galatea_kernels::conv::{ConvParams, PackedTransposed, TransposedSizes, conv_transposed};
 use galatea_kernels::resize::{ResizeSamples, resize_axis};
 
 use super::image::{ImageShape, image_in, image_out, leading, ones, supports_conv};
@@ -182,11 +182,10 @@ impl CpuKernel for TransposedKernel {
             let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
             let bias = call.optional::<f32>(2)?;
             let mut y = call.output::<f32>(0)?;
-            let place = (pads_begin, out);
             let exec = call.exec;
-            let batch = image.batch;
+            let sizes = TransposedSizes { batch: image.batch, size, pads_begin, out };
             let to = if y_turned == 0 { y.slice() } else { &mut *y_own };
-            conv_transposed(exec, &packed, (x, size), batch, place, bias, room, to);
+            conv_transposed(exec, &packed, x, sizes, bias, room, to);
             if y_turned != 0 {
                 image_out(exec, y_own, &result, y.slice());
             }
