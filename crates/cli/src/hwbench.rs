@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
 use galatea_kernels::gemm::{GemmBlocking, gemm_cut};
-use galatea_kernels::int8::{ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8};
+use galatea_kernels::int8::{
+    ByteForm, ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8,
+};
 use galatea_kernels::isa::{Bf16Isa, DotIsa, IsaKernel, Simd};
 use galatea_kernels::{
     GemmEpilogue, Isa, KernelContext, PackedB, StridedMatrix, ThreadPool, Transposition,
@@ -304,8 +306,8 @@ fn int8(of: BenchLengths) -> Vec<(String, BenchProduct)> {
     let product = |isa: Isa| -> (String, BenchProduct) {
         let dot = DotIsa::of(isa);
         let at = |row: usize, column: usize| b.get(row * of.n + column).copied().unwrap_or(0);
-        let packed = PackedInt8::pack(dot, (of.k, of.n), true, at);
-        let columns = ColumnScales::new(&packed, (true, 0), &[0]);
+        let packed = PackedInt8::pack(dot, of.k, of.n, true, at);
+        let columns = ColumnScales::new(&packed, ByteForm { signed: true, zero: 0 }, &[0]);
         let a = Arc::clone(&a);
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);

@@ -10,8 +10,8 @@ mod timing;
 use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
 use galatea_kernels::conv::{ConvParams, ImageBatch};
 use galatea_kernels::int8::{
-    ColumnScales, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, PackedInt8, QuantizedBytes,
-    conv_int8, gemm_int8,
+    ByteForm, ColumnScales, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, PackedInt8,
+    QuantizedBytes, SummandScales, conv_int8, gemm_int8,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_kernels::{GemmEpilogue, Isa, KernelContext, ThreadPool};
@@ -34,8 +34,9 @@ fn products(exec: KernelContext<'_>) {
             for (signed, zeros) in [(false, vec![0]), (true, vec![0]), (false, vec![1; n])] {
                 let a = vec![3_u8; m * k];
                 let b =
-                    PackedInt8::pack(dot, (k, n), true, |row, column| ((row ^ column) & 63) as u8);
-                let columns = ColumnScales::new(&b, (signed, 128), &zeros).with_scales(|_| 0.5);
+                    PackedInt8::pack(dot, k, n, true, |row, column| ((row ^ column) & 63) as u8);
+                let columns = ColumnScales::new(&b, ByteForm { signed, zero: 128 }, &zeros)
+                    .with_scales(|_| 0.5);
                 let mut c = vec![0.0; m * n];
                 let seconds = timing::best(|| {
                     let a = QuantizedBytes { data: &a, signed, zero: 128 };
@@ -83,7 +84,8 @@ fn convolutions(exec: KernelContext<'_>) {
             let data: Vec<u8> = (0..cout * cin * kernel * kernel).map(|i| (i % 61) as u8).collect();
             let weights = Int8ConvWeights { data: &data, signed: true, zeros: &[0] };
             let packed = Int8Conv::pack(dot, p, weights, true);
-            let columns = packed.columns((false, 120), &[0], None, |_| 0.001);
+            let image = ByteForm { signed: false, zero: 120 };
+            let columns = packed.columns(image, &[0], None, |_| 0.001);
             let x = vec![100_u8; batch * size * size * cin];
             let pixels = p.output_size([1, size, size]).iter().product::<usize>() * batch;
             let mut y = vec![0_u8; pixels * cout];
@@ -91,7 +93,9 @@ fn convolutions(exec: KernelContext<'_>) {
             let mut run = |sum: bool| {
                 timing::best(|| {
                     let x = QuantizedBytes { data: &x, signed: false, zero: 120 };
-                    let (form, scales, result) = ((false, 7), [0.3, 0.4, 0.5], (false, 9));
+                    let form = ByteForm { signed: false, zero: 7 };
+                    let scales = SummandScales { own: 0.3, other: 0.4, result: 0.5 };
+                    let result = ByteForm { signed: false, zero: 9 };
                     let beside = Int8Summand { data: None, form, scales, result };
                     let target = match sum {
                         true => Int8Target::Sum { out: &mut y, zero, low, high, beside },

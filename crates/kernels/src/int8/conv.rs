@@ -10,7 +10,7 @@ use super::pack::FLIP;
 use super::pack::{ColumnScales, PackedInt8};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::MIN_ROWS;
-use super::{Int8Target, QuantizedBytes};
+use super::{ByteForm, Int8Target, QuantizedBytes};
 use crate::KernelContext;
 use crate::conv::{ConvParams, ConvWindow, ImageBatch, volume};
 use crate::gemm::check_matrix;
@@ -109,7 +109,7 @@ impl Int8Conv {
             #[cfg(target_arch = "x86_64")]
             if let Some(runs) = runs_of(dot, &params, weights) {
                 let of = |row, column| runs.weight(row).map_or(0, |at| weight(0, column, at));
-                let packed = PackedInt8::pack(dot, (runs.terms(), cout), true, of);
+                let packed = PackedInt8::pack(dot, runs.terms(), cout, true, of);
                 return Self {
                     params,
                     dot,
@@ -119,7 +119,7 @@ impl Int8Conv {
             }
             // The gathered rows hold all channels of a tap together.
             let pack = |group: usize| {
-                PackedInt8::pack(dot, (taps * cin, cout), weights.signed, |row, column| {
+                PackedInt8::pack(dot, taps * cin, cout, weights.signed, |row, column| {
                     weight(group, column, (row / cin, row % cin))
                 })
             };
@@ -149,7 +149,7 @@ impl Int8Conv {
         }
     }
 
-    /// Prepares the output channels for an image with this form and zero point: `bias` is added to
+    /// Prepares the output channels for an image of this form: `bias` is added to
     /// the sums, then they are multiplied by `scale(channel)`.
     ///
     /// # Panics
@@ -157,7 +157,7 @@ impl Int8Conv {
     #[must_use]
     pub fn columns(
         &self,
-        image: (bool, i32),
+        image: ByteForm,
         zeros: &[i32],
         bias: Option<&[i32]>,
         scale: impl Fn(usize) -> f32,

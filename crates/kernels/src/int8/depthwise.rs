@@ -251,8 +251,8 @@ impl Int8DepthwiseRows<'_> {
             for (i, acc) in acc.into_iter().enumerate() {
                 let scaled = s.mul(s.add(acc, offset), scale);
                 match self.out.at((pixel + i) * self.window.params.in_channels + c) {
-                    Int8Output::Bytes { c, zero, low, high } => {
-                        let bytes = narrowed(s, scaled, zero, low, high);
+                    Int8Output::Bytes { c, limits } => {
+                        let bytes = narrowed(s, scaled, limits);
                         store_bytes(d, c.ptr(), bytes, <D::S as Simd>::LANES);
                     }
                     Int8Output::Floats(c) => s.store(c.ptr(), scaled),
@@ -342,10 +342,10 @@ impl<const P: usize> Int8DepthwisePixels<'_, P> {
             }
             let scaled = (sum + rows.channels.offsets[c]) * rows.channels.scales[c];
             match rows.out.at((self.pixel + i) * p.in_channels + c) {
-                Int8Output::Bytes { c, zero, low, high } => {
-                    let value = (scaled.round_ties_even() as i32).saturating_add(zero);
+                Int8Output::Bytes { c, limits } => {
+                    let value = (scaled.round_ties_even() as i32).saturating_add(limits.zero);
                     // SAFETY: the result covers the pixel.
-                    unsafe { *c.ptr() = value.clamp(low, high) as u8 };
+                    unsafe { *c.ptr() = value.clamp(limits.low, limits.high) as u8 };
                 }
                 // SAFETY: the result covers the pixel.
                 Int8Output::Floats(c) => unsafe { *c.ptr() = scaled },

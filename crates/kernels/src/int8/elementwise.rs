@@ -1,8 +1,8 @@
 //! Between floats and bytes, element by element.
 
-use super::QuantizedBytes;
 use super::join::ConstantDivisor;
-use super::micro::{narrowed, store_bytes};
+use super::micro::{ByteLimits, narrowed, store_bytes};
+use super::{ByteForm, QuantizedBytes};
 use crate::KernelContext;
 use crate::isa::{DotInstructions, DotIsa, DotKernel, Simd};
 use crate::memory::DisjointSlice;
@@ -28,39 +28,27 @@ macro_rules! for_vectors {
     };
 }
 
-/// Divides by `scale`, rounds to even, adds `zero` and limits to the type of the bytes.
+/// Divides by `scale`, rounds to even, adds what stands for zero and limits to the type of the bytes.
 ///
 /// # Panics
 /// Panics when the slices have different lengths.
-pub fn quantize(
-    exec: KernelContext<'_>,
-    x: &[f32],
-    scale: f32,
-    (signed, zero): (bool, i32),
-    y: &mut [u8],
-) {
+pub fn quantize(exec: KernelContext<'_>, x: &[f32], scale: f32, form: ByteForm, y: &mut [u8]) {
     assert!(x.len() == y.len(), "{} floats for {} bytes", x.len(), y.len());
     let dot = DotIsa::of(exec.isa);
     let y = DisjointSlice::new(y);
-    let limits = limits(signed);
+    let limits = form.limits();
     exec.pool.run_ranges(x.len(), GRAIN, |range| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        dot.run(QuantizeLoop { x: &x[range], y, scale, zero, limits });
+        dot.run(QuantizeLoop { x: &x[range], y, scale, limits });
     });
-}
-
-/// The smallest and the largest byte.
-pub(super) fn limits(signed: bool) -> (i32, i32) {
-    if signed { (-128, 127) } else { (0, 255) }
 }
 
 struct QuantizeLoop<'a> {
     x: &'a [f32],
     y: &'a mut [u8],
     scale: f32,
-    zero: i32,
-    limits: (i32, i32),
+    limits: ByteLimits,
 }
 
 impl DotKernel for QuantizeLoop<'_> {
@@ -73,7 +61,7 @@ impl DotKernel for QuantizeLoop<'_> {
             // SAFETY: `count` elements from `at` on are inside both slices.
             unsafe {
                 let x = load(s, self.x.as_ptr().add(at), count);
-                let v = narrowed(s, s.div(x, scale), self.zero, self.limits.0, self.limits.1);
+                let v = narrowed(s, s.div(x, scale), self.limits);
                 store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
             }
         });
@@ -166,9 +154,10 @@ pub enum PairFunction {
 pub fn pair_bytes(
     exec: KernelContext<'_>,
     pair: PairFunction,
-    (a, b): (QuantizedBytes<'_>, QuantizedBytes<'_>),
+    a: QuantizedBytes<'_>,
+    b: QuantizedBytes<'_>,
     scales: [f32; 3],
-    (signed, zero): (bool, i32),
+    form: ByteForm,
     y: &mut [u8],
 ) {
     let len = a.data.len();
@@ -180,13 +169,13 @@ pub fn pair_bytes(
     assert!(run > 0 && len.is_multiple_of(run), "{len} bytes with {run}");
     let dot = DotIsa::of(exec.isa);
     let y = DisjointSlice::new(y);
-    let limits = limits(signed);
+    let limits = form.limits();
     let task = |range: std::ops::Range<usize>, other: &[u8]| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
         let a = QuantizedBytes { data: &a.data[range], ..a };
         let b = QuantizedBytes { data: other, ..b };
-        dot.run(PairBytes { pair, a, b, y, scales, zero, limits });
+        dot.run(PairBytes { pair, a, b, y, scales, limits });
     };
     if run == len {
         exec.pool.run_ranges(len, GRAIN, |range| task(range.clone(), &b.data[range]));
@@ -205,8 +194,7 @@ struct PairBytes<'a> {
     b: QuantizedBytes<'a>,
     y: &'a mut [u8],
     scales: [f32; 3],
-    zero: i32,
-    limits: (i32, i32),
+    limits: ByteLimits,
 }
 
 impl DotKernel for PairBytes<'_> {
@@ -246,8 +234,7 @@ impl PairBytes<'_> {
                     PairFunction::Sum => s.add(x, z),
                     PairFunction::Product => s.mul(x, z),
                 };
-                let (low, high) = self.limits;
-                let v = narrowed(s, divisor.divide::<_, QUICK>(s, both), self.zero, low, high);
+                let v = narrowed(s, divisor.divide::<_, QUICK>(s, both), self.limits);
                 store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
             }
         });

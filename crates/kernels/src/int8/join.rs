@@ -1,6 +1,7 @@
 //! Sums and products of two quantised values, as floats in between.
 
-use super::elementwise::limits;
+use super::Int8Summand;
+use super::micro::ByteLimits;
 use crate::isa::Simd;
 
 /// Magnitudes of scales for which quotients by a product with the reciprocal are exact: nothing in
@@ -54,23 +55,18 @@ pub(super) struct SummandJoin {
     zero: f32,
     scales: [f32; 2],
     divisor: ConstantDivisor,
-    /// The code of zero, the smallest and the largest result.
-    result: (i32, i32, i32),
+    result: ByteLimits,
 }
 
 impl SummandJoin {
-    pub(super) fn new(
-        (signed, zero): (bool, i32),
-        [own, other, result]: [f32; 3],
-        (result_signed, result_zero): (bool, i32),
-    ) -> Self {
-        let (low, high) = limits(result_signed);
+    pub(super) fn new(summand: &Int8Summand<'_>) -> Self {
+        let scales = [summand.scales.own, summand.scales.other];
         Self {
-            signed,
-            zero: zero as f32,
-            scales: [own, other],
-            divisor: ConstantDivisor::new(result, [own, other]),
-            result: (result_zero, low, high),
+            signed: summand.form.signed,
+            zero: summand.form.zero as f32,
+            scales,
+            divisor: ConstantDivisor::new(summand.scales.result, scales),
+            result: summand.result.limits(),
         }
     }
 
@@ -96,9 +92,9 @@ impl SummandJoin {
         self.signed
     }
 
-    /// Returns the code of zero, the smallest and the largest result.
+    /// Returns the code of zero and the limits of results.
     #[inline(always)]
-    pub(super) fn result(&self) -> (i32, i32, i32) {
+    pub(super) fn result(&self) -> ByteLimits {
         self.result
     }
 }

@@ -6,19 +6,26 @@ use super::pack::ColumnPointers;
 use crate::isa::{DotInstructions, DotKernel, PairInstructions, Simd};
 use crate::memory::DisjointSlice;
 
+/// The byte that stands for zero, and the limits of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteLimits {
+    /// Added after rounding.
+    pub(super) zero: i32,
+    pub(super) low: i32,
+    pub(super) high: i32,
+}
+
 /// Where results go, and how they are made.
 #[derive(Clone, Copy)]
 pub(super) enum Int8Output {
     Bytes {
         c: DisjointSlice<u8>,
-        zero: i32,
-        low: i32,
-        high: i32,
+        limits: ByteLimits,
     },
-    /// Summands with their zero, least and most, which join others.
+    /// Summands within limits of their own, which join others.
     Sum {
         c: DisjointSlice<u8>,
-        summand: (i32, i32, i32),
+        summand: ByteLimits,
         from: DisjointSlice<u8>,
         joins: SummandJoin,
     },
@@ -31,7 +38,7 @@ impl Int8Output {
     #[inline(always)]
     pub(super) fn at(self, offset: usize) -> Self {
         match self {
-            Self::Bytes { c, zero, low, high } => Self::Bytes { c: c.at(offset), zero, low, high },
+            Self::Bytes { c, limits } => Self::Bytes { c: c.at(offset), limits },
             Self::Sum { c, summand, from, joins } => {
                 Self::Sum { c: c.at(offset), summand, from: from.at(offset), joins }
             }
@@ -206,16 +213,16 @@ const MAGIC: f32 = 12_582_912.0;
 
 /// Scaled sums as bytes in the lanes: rounded, moved and limited.
 #[inline(always)]
-pub(super) fn narrowed<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::I {
-    let rounded = s.bits(shifted(s, scaled, zero, low, high));
-    s.add_i(rounded, s.splat_i(zero.wrapping_sub(MAGIC.to_bits().cast_signed())))
+pub(super) fn narrowed<S: Simd>(s: S, scaled: S::F, limits: ByteLimits) -> S::I {
+    let rounded = s.bits(shifted(s, scaled, limits));
+    s.add_i(rounded, s.splat_i(limits.zero.wrapping_sub(MAGIC.to_bits().cast_signed())))
 }
 
 /// Scaled sums limited and rounded, plus [`MAGIC`].
 #[inline(always)]
-fn shifted<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F {
-    let least = s.splat((low - zero) as f32);
-    let most = s.splat((high - zero) as f32);
+fn shifted<S: Simd>(s: S, scaled: S::F, limits: ByteLimits) -> S::F {
+    let least = s.splat((limits.low - limits.zero) as f32);
+    let most = s.splat((limits.high - limits.zero) as f32);
     // What is no number becomes the least.
     let limited = s.min(s.max(scaled, least), most);
     s.add(limited, s.splat(MAGIC))
@@ -223,8 +230,8 @@ fn shifted<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F 
 
 /// Scaled sums limited and rounded, less what stands for zero.
 #[inline(always)]
-pub(super) fn whole<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F {
-    s.sub(shifted(s, scaled, zero, low, high), s.splat(MAGIC))
+pub(super) fn whole<S: Simd>(s: S, scaled: S::F, limits: ByteLimits) -> S::F {
+    s.sub(shifted(s, scaled, limits), s.splat(MAGIC))
 }
 
 /// Stores `count` sums of what scaled sums stand for as bytes and what joins them. `QUICK` is what
@@ -236,18 +243,18 @@ pub(super) fn whole<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32)
 unsafe fn store_joined<D: DotInstructions, const QUICK: bool>(
     d: D,
     scaled: <D::S as Simd>::F,
-    (c, from): (*mut u8, *const u8),
-    (zero, low, high): (i32, i32, i32),
+    c: *mut u8,
+    from: *const u8,
+    summand: ByteLimits,
     joins: &SummandJoin,
     count: usize,
 ) {
     let s = d.simd();
-    let own = whole(s, scaled, zero, low, high);
+    let own = whole(s, scaled, summand);
     // SAFETY: the caller vouches for the memory.
     unsafe {
         let other = load_floats(d, from, joins.is_signed(), count);
-        let (zero, low, high) = joins.result();
-        let bytes = narrowed(s, joins.sum::<_, QUICK>(s, own, other), zero, low, high);
+        let bytes = narrowed(s, joins.sum::<_, QUICK>(s, own, other), joins.result());
         store_bytes(d, c, bytes, count);
     }
 }
@@ -268,16 +275,17 @@ unsafe fn write<D: DotInstructions>(
     // SAFETY: the caller vouches for the memory.
     unsafe {
         match out {
-            Int8Output::Bytes { c, zero, low, high } => {
+            Int8Output::Bytes { c, limits } => {
                 let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
-                store_bytes(d, c.ptr(), narrowed(s, scaled, zero, low, high), count);
+                store_bytes(d, c.ptr(), narrowed(s, scaled, limits), count);
             }
             Int8Output::Sum { c, summand, from, joins } => {
                 let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
-                let places = (c.ptr(), from.ptr().cast_const());
+                let c = c.ptr();
+                let from = from.ptr().cast_const();
                 match joins.is_quick() {
-                    true => store_joined::<D, true>(d, scaled, places, summand, &joins, count),
-                    false => store_joined::<D, false>(d, scaled, places, summand, &joins, count),
+                    true => store_joined::<D, true>(d, scaled, c, from, summand, &joins, count),
+                    false => store_joined::<D, false>(d, scaled, c, from, summand, &joins, count),
                 }
             }
             Int8Output::Floats(c) => {

@@ -27,10 +27,11 @@ pub use pool::max_pool_bytes;
 
 use crate::KernelContext;
 use crate::gemm::check_matrix;
+use crate::matrix::ProductSize;
 use crate::memory::DisjointSlice;
 use drive::{DenseBytes, Int8Product, multiply};
 use join::SummandJoin;
-use micro::Int8Output;
+use micro::{ByteLimits, Int8Output};
 
 /// Quantised values: one byte each.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,31 @@ pub struct QuantizedBytes<'a> {
     pub signed: bool,
     /// The value that stands for zero.
     pub zero: i32,
+}
+
+impl QuantizedBytes<'_> {
+    /// Returns how the bytes stand for numbers.
+    #[must_use]
+    pub fn form(&self) -> ByteForm {
+        ByteForm { signed: self.signed, zero: self.zero }
+    }
+}
+
+/// How bytes stand for numbers, apart from their scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteForm {
+    /// True if they are two's complement.
+    pub signed: bool,
+    /// The value that stands for zero.
+    pub zero: i32,
+}
+
+impl ByteForm {
+    /// All values of a byte.
+    fn limits(self) -> ByteLimits {
+        let (low, high) = if self.signed { (-128, 127) } else { (0, 255) };
+        ByteLimits { zero: self.zero, low, high }
+    }
 }
 
 /// How sums become results, and where they go. What is per column is in [`ColumnScales`].
@@ -82,12 +108,23 @@ pub enum Int8Target<'a> {
 pub struct Int8Summand<'a> {
     /// One for each result, as they lie; none: those that are where the results go.
     pub data: Option<&'a [u8]>,
-    /// True if they are two's complement, and their zero point.
-    pub form: (bool, i32),
-    /// Scales of the GEMM's own bytes, of the others, and of the result.
-    pub scales: [f32; 3],
-    /// True if results are signed, and their zero point.
-    pub result: (bool, i32),
+    /// The form of the bytes that join.
+    pub form: ByteForm,
+    /// Scales of all bytes.
+    pub scales: SummandScales,
+    /// The form of the results.
+    pub result: ByteForm,
+}
+
+/// Scales of two summands and their sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SummandScales {
+    /// The scale of the product's own bytes.
+    pub own: f32,
+    /// The scale of the bytes that join.
+    pub other: f32,
+    /// The scale of the results.
+    pub result: f32,
 }
 
 impl Int8Target<'_> {
@@ -102,16 +139,19 @@ impl Int8Target<'_> {
     fn out(self) -> Int8Output {
         match self {
             Self::Bytes { out, zero, low, high } => {
-                Int8Output::Bytes { c: DisjointSlice::new(out), zero, low, high }
+                let limits = ByteLimits { zero, low, high };
+                Int8Output::Bytes { c: DisjointSlice::new(out), limits }
             }
             Self::Sum { out, zero, low, high, beside } => {
-                let Int8Summand { data, form, scales, result } = beside;
-                let len = data.map_or(out.len(), <[u8]>::len);
+                let len = beside.data.map_or(out.len(), <[u8]>::len);
                 assert!(len >= out.len(), "{len} summands for {}", out.len());
                 let c = DisjointSlice::new(out);
-                let from = data.map_or(c, |data| DisjointSlice::from_ptr(data.as_ptr().cast_mut()));
-                let joins = SummandJoin::new(form, scales, result);
-                Int8Output::Sum { c, summand: (zero, low, high), from, joins }
+                let from = match beside.data {
+                    Some(data) => DisjointSlice::from_ptr(data.as_ptr().cast_mut()),
+                    None => c,
+                };
+                let summand = ByteLimits { zero, low, high };
+                Int8Output::Sum { c, summand, from, joins: SummandJoin::new(&beside) }
             }
             Self::Floats(out) => Int8Output::Floats(DisjointSlice::new(out)),
             Self::Sums(out) => Int8Output::Sums(DisjointSlice::new(out)),
@@ -154,9 +194,9 @@ pub fn gemm_int8(
     unsafe { multiply(exec, b.dot(), &job) };
 }
 
-/// A right-hand matrix that is no constant: `k` rows of `n` bytes for each of a batch.
+/// One side of a batched product: matrices of the same size, whose rows are adjacent.
 #[derive(Clone, Copy, Debug)]
-pub struct Int8RightMatrix<'a> {
+pub struct Int8BatchedOperand<'a> {
     /// The matrices.
     pub bytes: QuantizedBytes<'a>,
     /// Where each starts; the same offset may repeat.
@@ -165,43 +205,41 @@ pub struct Int8RightMatrix<'a> {
 
 /// `C[i] = A[i] B[i]` of bytes, all scaled by `scale`.
 ///
-/// Shapes: A is `m` x `k` from each of `a_offsets` on, B `k` x `n`; C is `[batch, m, n]`, adjacent.
+/// Shapes: A is `m` x `k` from each of its offsets on, B `k` x `n`; C is `[batch, m, n]`, adjacent.
 ///
 /// # Panics
 /// Panics when there are not as many offsets of A as of B, or a slice is shorter than its shape
 /// says.
 pub fn matmul_int8_batched(
     exec: KernelContext<'_>,
-    (m, k, n): (usize, usize, usize),
-    (a, a_offsets): (QuantizedBytes<'_>, &[usize]),
-    b: Int8RightMatrix<'_>,
+    size: ProductSize,
+    a: Int8BatchedOperand<'_>,
+    b: Int8BatchedOperand<'_>,
     scale: f32,
     target: Int8Target<'_>,
 ) {
-    let batch = a_offsets.len();
+    let ProductSize { m, k, n } = size;
+    let batch = a.offsets.len();
     assert!(b.offsets.len() == batch, "{batch} matrices and {}", b.offsets.len());
     check_matrix("C", target.len(), batch.saturating_mul(m), n, n);
-    let part = |name: &str, data: &'_ [u8], offset: usize, (rows, columns): (usize, usize)| {
-        check_matrix(name, data.len().saturating_sub(offset), rows, columns, columns);
-    };
-    for (&at, &bt) in a_offsets.iter().zip(b.offsets) {
-        part("A", a.data, at, (m, k));
-        part("B", b.bytes.data, bt, (k, n));
+    for (&at, &bt) in a.offsets.iter().zip(b.offsets) {
+        check_matrix("A", a.bytes.data.len().saturating_sub(at), m, k, k);
+        check_matrix("B", b.bytes.data.len().saturating_sub(bt), k, n, n);
     }
     let dot = crate::isa::DotIsa::of(exec.isa);
     let out = target.out();
     exec.pool.run(batch, |i| {
         let right = &b.bytes.data[b.offsets[i]..];
         let packed =
-            PackedInt8::pack(dot, (k, n), b.bytes.signed, |row, column| right[row * n + column]);
-        let columns = ColumnScales::new(&packed, (a.signed, a.zero), &[b.bytes.zero]);
+            PackedInt8::pack(dot, k, n, b.bytes.signed, |row, column| right[row * n + column]);
+        let columns = ColumnScales::new(&packed, a.bytes.form(), &[b.bytes.zero]);
         let columns = columns.with_scales(|_| scale);
         let job = Int8Product {
             m,
             n,
             k,
-            a: DenseBytes::new(a.data[a_offsets[i]..].as_ptr(), k),
-            signed: a.signed,
+            a: DenseBytes::new(a.bytes.data[a.offsets[i]..].as_ptr(), k),
+            signed: a.bytes.signed,
             b: packed.panels(),
             columns: columns.pointers(),
             out: out.at(i * m * n),

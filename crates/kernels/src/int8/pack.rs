@@ -1,5 +1,6 @@
 //! The right-hand bytes of a product, packed once, and what is known of its columns.
 
+use super::ByteForm;
 use crate::isa::{DotInstructions, DotIsa, DotKernel, LeftTerms, Simd};
 use crate::memory::AlignedFloats;
 
@@ -56,7 +57,8 @@ impl PackedInt8 {
     #[must_use]
     pub fn pack(
         dot: DotIsa,
-        (k, n): (usize, usize),
+        k: usize,
+        n: usize,
         signed: bool,
         b: impl Fn(usize, usize) -> u8,
     ) -> Self {
@@ -139,16 +141,16 @@ pub struct ColumnScales {
 }
 
 impl ColumnScales {
-    /// Prepares the columns of `b` for an A with this form and zero point. `zeros` has the zero
+    /// Prepares the columns of `b` for an A of this form. `zeros` has the zero
     /// points of B, one or one a column. Scales are 1 and biases 0 at first.
     ///
     /// # Panics
     /// Panics when there are several zero points but not one for each column.
     #[must_use]
-    pub fn new(b: &PackedInt8, (signed, zero): (bool, i32), zeros: &[i32]) -> Self {
+    pub fn new(b: &PackedInt8, form: ByteForm, zeros: &[i32]) -> Self {
         assert!(zeros.len() == 1 || zeros.len() == b.n, "{} zero points for {b:?}", zeros.len());
-        let a_zero = zero
-            + match (b.dot.run(SizesQuery).form, signed) {
+        let a_zero = form.zero
+            + match (b.dot.run(SizesQuery).form, form.signed) {
                 (LeftTerms::Unsigned, true) => HALF,
                 (LeftTerms::Signed, false) => -HALF,
                 _ => 0,
@@ -171,7 +173,7 @@ impl ColumnScales {
             zeros: row_zeros,
             scales: vec![1.0; padded],
             biases: vec![0.0; padded],
-            signed,
+            signed: form.signed,
             n: b.n,
         }
     }

@@ -1,7 +1,7 @@
 //! Conversion of the sums that tiles leave: bytes are made two rows of two vectors at a time.
 
 use super::join::SummandJoin;
-use super::micro::{Int8Output, store, whole};
+use super::micro::{ByteLimits, Int8Output, store, whole};
 use super::pack::ColumnPointers;
 use crate::isa::{Amx, Avx512, DotInstructions, Simd, Vnni};
 use crate::tiles::{COLUMNS, TileResults, TileSums};
@@ -48,14 +48,15 @@ impl TileResults<Vnni> for Int8ResultPlace {
         unsafe {
             let sums = Int8RowSums::new(d, self, sums, rows);
             match self.out {
-                Int8Output::Bytes { c, zero, low, high } => sums.bytes(c.ptr(), (zero, low, high)),
+                Int8Output::Bytes { c, limits } => sums.bytes(c.ptr(), limits),
                 Int8Output::Sum { c, summand, from, joins } => {
-                    let places = (c.ptr(), from.ptr().cast_const());
+                    let c = c.ptr();
+                    let from = from.ptr().cast_const();
                     match (joins.is_quick(), joins.is_signed()) {
-                        (true, true) => sums.joined::<true, true>(places, summand, &joins),
-                        (true, false) => sums.joined::<true, false>(places, summand, &joins),
-                        (false, true) => sums.joined::<false, true>(places, summand, &joins),
-                        (false, false) => sums.joined::<false, false>(places, summand, &joins),
+                        (true, true) => sums.joined::<true, true>(c, from, summand, &joins),
+                        (true, false) => sums.joined::<true, false>(c, from, summand, &joins),
+                        (false, true) => sums.joined::<false, true>(c, from, summand, &joins),
+                        (false, false) => sums.joined::<false, false>(c, from, summand, &joins),
                     }
                 }
                 Int8Output::Floats(c) => sums.floats(c.ptr()),
@@ -172,9 +173,9 @@ impl<'a> Int8RowSums<'a> {
     /// # Safety
     /// C has rows and columns.
     #[inline(always)]
-    unsafe fn bytes(&self, c: *mut u8, limits: (i32, i32, i32)) {
+    unsafe fn bytes(&self, c: *mut u8, limits: ByteLimits) {
         let d = self.d;
-        let to = d.narrow_to(limits);
+        let to = d.narrow_to(limits.zero, limits.low, limits.high);
         for row in (0..self.rows).step_by(2) {
             let rows = self.pair(row);
             // SAFETY: the caller vouches for the rows.
@@ -193,14 +194,16 @@ impl<'a> Int8RowSums<'a> {
     #[inline(always)]
     unsafe fn joined<const QUICK: bool, const SIGNED: bool>(
         &self,
-        (c, from): (*mut u8, *const u8),
-        (zero, low, high): (i32, i32, i32),
+        c: *mut u8,
+        from: *const u8,
+        summand: ByteLimits,
         joins: &SummandJoin,
     ) {
         let d = self.d;
         let s = self.d.simd();
         let stride = self.place.c_stride;
-        let to = d.narrow_to(joins.result());
+        let result = joins.result();
+        let to = d.narrow_to(result.zero, result.low, result.high);
         let width = self.place.width;
         let counts = [width.min(COLUMNS), width.saturating_sub(COLUMNS)];
         for row in (0..self.rows).step_by(2) {
@@ -212,7 +215,7 @@ impl<'a> Int8RowSums<'a> {
                     for (vector, sums) in sums.iter_mut().enumerate() {
                         let at = from.wrapping_add(row * stride + vector * COLUMNS);
                         let other = d.floats_of::<SIGNED>(at, counts[vector]);
-                        let own = whole(s, *sums, zero, low, high);
+                        let own = whole(s, *sums, summand);
                         *sums = joins.sum::<_, QUICK>(s, own, other);
                     }
                 }

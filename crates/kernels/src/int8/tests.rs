@@ -63,10 +63,10 @@ fn sums_are_exact_for_every_form_and_size() {
                 let b = noise(k * n, 2);
                 let a_zero = value(77, a_signed);
                 for zeros in [vec![0], vec![value(200, b_signed)], noise_zeros(n, b_signed)] {
-                    let packed = PackedInt8::pack(dot, (k, n), b_signed, |i, j| b[i * n + j]);
-                    let columns = ColumnScales::new(&packed, (a_signed, a_zero), &zeros);
-                    let mut found = vec![0; m * n];
+                    let packed = PackedInt8::pack(dot, k, n, b_signed, |i, j| b[i * n + j]);
                     let bytes = QuantizedBytes { data: &a, signed: a_signed, zero: a_zero };
+                    let columns = ColumnScales::new(&packed, bytes.form(), &zeros);
+                    let mut found = vec![0; m * n];
                     gemm_int8(exec, m, bytes, &packed, &columns, Int8Target::Sums(&mut found));
                     let expected = |at: usize| -> i32 {
                         let row = at / n;
@@ -98,12 +98,12 @@ fn sums_are_scaled_rounded_moved_and_limited() {
         let n = 37;
         let a = noise(m * k, 3);
         let b = noise(k * n, 4);
-        let packed = PackedInt8::pack(DotIsa::of(exec.isa), (k, n), true, |i, j| b[i * n + j]);
+        let packed = PackedInt8::pack(DotIsa::of(exec.isa), k, n, true, |i, j| b[i * n + j]);
         let bias: Vec<i32> = (0..n as i32).map(|at| at * 100 - 900).collect();
         let scale = |column: usize| 1.0 / (200.0 + column as f32);
-        let columns = ColumnScales::new(&packed, (false, 100), &[0]).with_sums(&bias);
-        let columns = columns.with_scales(scale).with_biases(&vec![0.5; n]);
         let bytes = QuantizedBytes { data: &a, signed: false, zero: 100 };
+        let columns = ColumnScales::new(&packed, bytes.form(), &[0]).with_sums(&bias);
+        let columns = columns.with_scales(scale).with_biases(&vec![0.5; n]);
         let mut floats = vec![0.0; m * n];
         let mut out = vec![0; m * n];
         let mut sums = vec![0; m * n];
@@ -263,14 +263,14 @@ impl<'a> ConvCase<'a> {
         let dot = DotIsa::of(exec.isa);
         let bytes = QuantizedBytes { data: &self.x, signed: x_signed, zero };
         let packed = Int8Conv::pack(dot, *p, weights, false);
-        let columns = packed.columns((x_signed, zero), zeros, None, |_| 1.0);
+        let columns = packed.columns(bytes.form(), zeros, None, |_| 1.0);
         let mut sums = vec![0; expected.len()];
         conv_int8(exec, &packed, bytes, image, &columns, Int8Target::Sums(&mut sums));
         assert!(sums == *expected, "{p:?} {image:?} {x_signed} {w_signed} {dot:?}");
         let packed = Int8Conv::pack(dot, *p, weights, true);
         let bias: Vec<i32> = (0..p.out_channels as i32).map(|c| c * 1000).collect();
         let scale = |channel: usize| 1.0 / (1000.0 + channel as f32);
-        let columns = packed.columns((x_signed, zero), zeros, Some(&bias), scale);
+        let columns = packed.columns(bytes.form(), zeros, Some(&bias), scale);
         let mut out = vec![0; expected.len()];
         let target = Int8Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
         conv_int8(exec, &packed, bytes, image, &columns, target);
@@ -284,16 +284,17 @@ impl<'a> ConvCase<'a> {
             // Together with a sum as the two after each other.
             let other = noise(out.len(), 8);
             let other = QuantizedBytes { data: &other, signed: x_signed, zero: 3 };
-            let scales = [0.3, 0.7, 0.9];
+            let scales = SummandScales { own: 0.3, other: 0.7, result: 0.9 };
+            let result = ByteForm { signed: true, zero: -5 };
             let mut expected = vec![0; out.len()];
             let own = QuantizedBytes { data: &out, signed: false, zero: 120 };
-            pair_bytes(exec, PairFunction::Sum, (own, other), scales, (true, -5), &mut expected);
+            let all = [scales.own, scales.other, scales.result];
+            pair_bytes(exec, PairFunction::Sum, own, other, all, result, &mut expected);
             // The others lie elsewhere, or where the sums go.
             for (data, mut found) in
                 [(Some(other.data), vec![0; out.len()]), (None, other.data.to_vec())]
             {
-                let form = (other.signed, other.zero);
-                let beside = Int8Summand { data, form, scales, result: (true, -5) };
+                let beside = Int8Summand { data, form: other.form(), scales, result };
                 let target =
                     Int8Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
                 conv_int8(exec, &packed, bytes, image, &columns, target);
@@ -309,8 +310,9 @@ fn floats_become_bytes_and_come_back() {
         let x: Vec<f32> = (0..1003).map(|at| at as f32 * 0.37 - 150.0).collect();
         for signed in [false, true] {
             let mut q = vec![0; x.len()];
-            quantize(exec, &x, 0.5, (signed, 7), &mut q);
-            let (low, high) = elementwise::limits(signed);
+            let form = ByteForm { signed, zero: 7 };
+            quantize(exec, &x, 0.5, form, &mut q);
+            let ByteLimits { low, high, .. } = form.limits();
             for (&x, &q) in x.iter().zip(&q) {
                 let expected = ((x / 0.5).round_ties_even() as i32 + 7).clamp(low, high);
                 assert_eq!(value(q, signed), expected);
@@ -328,7 +330,8 @@ fn floats_become_bytes_and_come_back() {
                 let other = noise(len, 8);
                 let b = QuantizedBytes { data: &other, signed: true, zero: -1 };
                 let mut y = vec![0; x.len()];
-                pair_bytes(exec, pair, (a, b), [0.5, 0.25, 2.0], (false, 3), &mut y);
+                let form = ByteForm { signed: false, zero: 3 };
+                pair_bytes(exec, pair, a, b, [0.5, 0.25, 2.0], form, &mut y);
                 for ((&q, &o), &found) in q.iter().zip(other.iter().cycle()).zip(&y) {
                     let a = (value(q, signed) - 7) as f32 * 0.5;
                     let b = (value(o, true) + 1) as f32 * 0.25;
@@ -355,14 +358,17 @@ fn products_of_two_values_of_a_run_are_right() {
         let a = noise(3 * m * k, 1);
         let b = noise(2 * k * n, 2);
         let offsets = [0, k * n, 0];
-        let left = QuantizedBytes { data: &a, signed: true, zero: -7 };
-        let right = Int8RightMatrix {
+        let left = Int8BatchedOperand {
+            bytes: QuantizedBytes { data: &a, signed: true, zero: -7 },
+            offsets: &[0, m * k, 2 * m * k],
+        };
+        let right = Int8BatchedOperand {
             bytes: QuantizedBytes { data: &b, signed: false, zero: 99 },
             offsets: &offsets,
         };
         let mut found = vec![0.0; 3 * m * n];
         let target = Int8Target::Floats(&mut found);
-        matmul_int8_batched(exec, (m, k, n), (left, &[0, m * k, 2 * m * k]), right, 0.25, target);
+        matmul_int8_batched(exec, ProductSize { m, k, n }, left, right, 0.25, target);
         for (at, found) in found.iter().enumerate() {
             let row = at / n;
             let column = at % n;

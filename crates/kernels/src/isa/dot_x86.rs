@@ -31,7 +31,7 @@ impl Vnni {
     /// bytes only.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "bytes, and sums of two of them")]
-    pub(crate) fn narrow_to(self, (zero, low, high): (i32, i32, i32)) -> SaturatingNarrow {
+    pub(crate) fn narrow_to(self, zero: i32, low: i32, high: i32) -> SaturatingNarrow {
         let half = if low < 0 { 128 } else { 0 };
         // SAFETY: the token proves the instruction set.
         unsafe {
@@ -46,7 +46,7 @@ impl Vnni {
 
     /// Two vectors as numbers of 16 bits, four of each in turn.
     #[inline(always)]
-    fn halves(self, to: SaturatingNarrow, [low, high]: [__m512; 2]) -> __m512i {
+    fn halves(self, to: SaturatingNarrow, low: __m512, high: __m512) -> __m512i {
         // SAFETY: the token proves the instruction set.
         unsafe {
             // The least of the two, or the second where that is no number, which becomes the least of
@@ -62,7 +62,8 @@ impl Vnni {
     pub(crate) fn narrow(self, to: SaturatingNarrow, rows: [[__m512; 2]; 2]) -> __m512i {
         // SAFETY: the token proves the instruction set.
         unsafe {
-            let halves = [self.halves(to, rows[0]), self.halves(to, rows[1])];
+            let halves =
+                [self.halves(to, rows[0][0], rows[0][1]), self.halves(to, rows[1][0], rows[1][1])];
             let bytes = _mm512_max_epu8(_mm512_packus_epi16(halves[0], halves[1]), to.least);
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, to.flip))

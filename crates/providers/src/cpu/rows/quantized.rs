@@ -6,12 +6,13 @@ use galatea_graph::ops::contrib::QGemm;
 use galatea_graph::ops::fused::LookUp;
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::KernelContext;
 use galatea_kernels::int8::{
-    ColumnScales, Int8RightMatrix, Int8Target, PackedInt8, PairFunction, QuantizedBytes,
-    dequantize, extremes, gemm_int8, look_up, matmul_int8_batched, pair_bytes, quantize,
+    ByteForm, ColumnScales, Int8BatchedOperand, Int8Target, PackedInt8, PairFunction,
+    QuantizedBytes, dequantize, extremes, gemm_int8, look_up, matmul_int8_batched, pair_bytes,
+    quantize,
 };
 use galatea_kernels::isa::DotIsa;
+use galatea_kernels::{KernelContext, ProductSize};
 use galatea_tensor::{DataType, Tensor};
 
 use super::matrix::batch_offsets;
@@ -273,7 +274,8 @@ impl CpuKernel for QuantizeKernel {
             let x = call.input::<f32>(0)?;
             let scale = scale_in(call, 1)?;
             let zero = zero_in(call, 2)?;
-            quantize(call.exec, x, scale, (signed, zero), call.output_bytes(0)?.bytes());
+            let form = ByteForm { signed, zero };
+            quantize(call.exec, x, scale, form, call.output_bytes(0)?.bytes());
             Ok(())
         }))
     }
@@ -306,7 +308,8 @@ impl CpuKernel for DynamicQuantize {
             let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
             #[allow(clippy::cast_possible_truncation, reason = "limited to a byte")]
             let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0) as u8;
-            quantize(call.exec, x, scale, (false, zero.into()), call.output_bytes(0)?.bytes());
+            let form = ByteForm { signed: false, zero: zero.into() };
+            quantize(call.exec, x, scale, form, call.output_bytes(0)?.bytes());
             if call.outputs.get(1).is_some_and(Option::is_some) {
                 call.output::<f32>(1)?.slice().fill(scale);
             }
@@ -339,14 +342,14 @@ impl CpuKernel for TensorPair {
         let pair = self.pair;
         let scales = self.scales;
         let zeros = self.zeros;
-        let result = is_signed(dtype)?;
+        let result = ByteForm { signed: is_signed(dtype)?, zero: zeros[2] };
         Ok(CpuStep::new(move |call| {
             let a =
                 QuantizedBytes { data: call.input_bytes(0)?, signed: signed[0], zero: zeros[0] };
             let b =
                 QuantizedBytes { data: call.input_bytes(3)?, signed: signed[1], zero: zeros[1] };
             let mut y = call.output_bytes(0)?;
-            pair_bytes(call.exec, pair, (a, b), scales, (result, zeros[2]), y.bytes());
+            pair_bytes(call.exec, pair, a, b, scales, result, y.bytes());
             Ok(())
         }))
     }
@@ -463,9 +466,9 @@ fn pack(view: &CpuNodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<Packe
     let bytes = whole.as_bytes().map_err(|error| error.to_string())?;
     let dot = DotIsa::of(view.isa);
     Ok(if trans_b {
-        PackedInt8::pack(dot, (columns, rows), signed, |i, j| bytes[j * columns + i])
+        PackedInt8::pack(dot, columns, rows, signed, |i, j| bytes[j * columns + i])
     } else {
-        PackedInt8::pack(dot, (rows, columns), signed, |i, j| bytes[i * columns + j])
+        PackedInt8::pack(dot, rows, columns, signed, |i, j| bytes[i * columns + j])
     })
 }
 
@@ -483,7 +486,8 @@ impl QuantizedProduct {
             Some(index) => Some(view.constant_floats(index).ok()?),
             None => None,
         };
-        let columns = self.columns(packed, (signed, zero), scale, bias.as_deref()).ok()?;
+        let form = ByteForm { signed, zero };
+        let columns = self.columns(packed, form, scale, bias.as_deref()).ok()?;
         Some((signed, Arc::new(columns)))
     }
 
@@ -499,7 +503,7 @@ impl QuantizedProduct {
     fn columns(
         &self,
         packed: &PackedInt8,
-        a: (bool, i32),
+        a: ByteForm,
         a_scale: f32,
         bias: Option<&[f32]>,
     ) -> Result<ColumnScales, String> {
@@ -529,7 +533,7 @@ impl QuantizedProduct {
             Some(index) => call.optional::<f32>(index)?,
             None => None,
         };
-        self.columns(packed, (signed, zero), scale, bias).map_err(OpError::new)
+        self.columns(packed, ByteForm { signed, zero }, scale, bias).map_err(OpError::new)
     }
 
     /// Scale and zero point of A.
@@ -588,13 +592,14 @@ impl QuantizedProduct {
         let result = QuantizedResult::of(shapes, self.result)?;
         Ok(CpuStep::new(move |call| {
             let (scale, zero) = self.a_in(call)?;
-            let a = QuantizedBytes { data: call.input_bytes(self.places.a)?, signed, zero };
+            let bytes = QuantizedBytes { data: call.input_bytes(self.places.a)?, signed, zero };
+            let a = Int8BatchedOperand { bytes, offsets: &a_offsets };
             let data = call.input_bytes(self.places.b)?;
             let bytes = QuantizedBytes { data, signed: b_signed, zero: b_zero };
-            let b = Int8RightMatrix { bytes, offsets: &b_offsets };
+            let b = Int8BatchedOperand { bytes, offsets: &b_offsets };
             let factor = self.factor(scale, 0);
             result.with(call, |exec, target| {
-                matmul_int8_batched(exec, (m, k, n), (a, &a_offsets), b, factor, target);
+                matmul_int8_batched(exec, ProductSize { m, k, n }, a, b, factor, target);
             })
         }))
     }

@@ -10,8 +10,8 @@ use galatea_graph::ops::pooling::{MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::conv::{ConvParams, ImageBatch};
 use galatea_kernels::int8::{
-    ConvColumns, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, QuantizedBytes, conv_int8,
-    max_pool_bytes,
+    ByteForm, ConvColumns, Int8Conv, Int8ConvWeights, Int8Summand, Int8Target, QuantizedBytes,
+    SummandScales, conv_int8, max_pool_bytes,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_kernels::permute::permute;
@@ -298,7 +298,7 @@ impl QuantizedConvKernel {
         let made = Int8Conv::pack(dot, params, weights, parts.scaled.is_some());
         let columns = parts.scaled.as_ref().map(|scaled| {
             let bias = scaled.bias.as_deref();
-            let image = (self.signed, scaled.zero);
+            let image = ByteForm { signed: self.signed, zero: scaled.zero };
             Arc::new(made.columns(image, &parts.zeros, bias, |channel| scaled.factors[channel]))
         });
         let made = (Arc::new(made), columns);
@@ -353,7 +353,7 @@ impl CpuKernel for QuantizedConvKernel {
             let columns = match &columns {
                 Some(columns) => &**columns,
                 None => {
-                    own = packed.columns((signed, zero), &parts.zeros, None, |_| 1.0);
+                    own = packed.columns(ByteForm { signed, zero }, &parts.zeros, None, |_| 1.0);
                     &own
                 }
             };
@@ -374,9 +374,13 @@ impl CpuKernel for QuantizedConvKernel {
                 };
                 let beside = Int8Summand {
                     data,
-                    form: (summand.signed, summand.zero),
-                    scales: [own_scale, summand.scale, summand.result.0],
-                    result: (summand.signed_result, summand.result.1),
+                    form: ByteForm { signed: summand.signed, zero: summand.zero },
+                    scales: SummandScales {
+                        own: own_scale,
+                        other: summand.scale,
+                        result: summand.result.0,
+                    },
+                    result: ByteForm { signed: summand.signed_result, zero: summand.result.1 },
                 };
                 let (low, high) = limits(summand.signed_own);
                 let mut y = call.output_bytes(0)?;
