@@ -7,6 +7,7 @@
 
 mod timing;
 
+use galatea_kernels::attention::AttentionRows;
 use galatea_kernels::paged_attention::{PagedAttentionStep, PagedCaches, paged_attention};
 use galatea_kernels::{Isa, KernelContext, ThreadPool};
 use galatea_tensor::{Element, OwnedTensor, bf16, f16};
@@ -75,6 +76,7 @@ fn run(
     let q = timing::Floats::new(sequences * rows * heads * size, 0.1);
     let k = timing::Floats::new(sequences * rows * kv_heads * size, 0.1);
     let mut y = timing::Floats::new(q.len(), 0.0);
+    let x = AttentionRows { q: &q[..], k: &k[..], v: &k[..] };
     let vectors = count * kv_heads * BLOCK;
     let n = vectors * size;
     macro_rules! time {
@@ -85,7 +87,7 @@ fn run(
             };
             timing::best(|| {
                 let caches = PagedCaches::$kind([&mut *keys, &mut *values]);
-                paged_attention(exec, &a, [&q, &k, &k], caches, &mut y);
+                paged_attention(exec, &a, x, caches, &mut y);
             })
         }};
     }
@@ -102,7 +104,7 @@ fn run(
             timing::best(|| {
                 let (caches, scales) = ([&mut *keys, &mut *values], [&mut first[..], &mut second]);
                 let caches = PagedCaches::Int8 { caches, scales };
-                paged_attention(exec, &a, [&q, &k, &k], caches, &mut y);
+                paged_attention(exec, &a, x, caches, &mut y);
             })
         }
     }

@@ -6,7 +6,9 @@
 
 mod timing;
 
-use galatea_kernels::attention::{AttentionSizes, HeadRows, HeadStrides, VisibleKeys, attention};
+use galatea_kernels::attention::{
+    AttentionRows, AttentionSizes, HeadRows, HeadStrides, VisibleKeys, attention,
+};
 use galatea_kernels::elementwise::{BinaryFunction, OperandBroadcast, activate_inplace, binary};
 use galatea_kernels::norm::{NormKind, RowNormalization, SkipConnection, normalize};
 use galatea_kernels::permute::transpose;
@@ -48,7 +50,8 @@ fn main() {
         let mut y = timing::Floats::new(heads * rows * size, 0.0);
         let out = HeadStrides::rows_first(heads, rows, size);
         let seconds = timing::best(|| {
-            attention(exec, &a, [x(rows), x(keys), x(keys)], None, &mut y, out);
+            let x = AttentionRows { q: x(rows), k: x(keys), v: x(keys) };
+            attention(exec, &a, x, None, &mut y, out);
         });
         // A causal query sees half of the keys on average.
         let share = if sight == VisibleKeys::Causal { 0.5 } else { 1.0 };

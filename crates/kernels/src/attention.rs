@@ -62,6 +62,17 @@ pub struct HeadRows<'a> {
     pub strides: HeadStrides,
 }
 
+/// Queries, keys and values.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionRows<T> {
+    /// The queries.
+    pub q: T,
+    /// The keys.
+    pub k: T,
+    /// The values.
+    pub v: T,
+}
+
 /// Where the rows of heads lie, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadStrides {
@@ -96,7 +107,15 @@ impl HeadStrides {
     }
 
     #[track_caller]
-    pub(crate) fn check(&self, name: &str, len: usize, [batch, heads, rows, size]: [usize; 4]) {
+    pub(crate) fn check(
+        &self,
+        name: &str,
+        len: usize,
+        batch: usize,
+        heads: usize,
+        rows: usize,
+        size: usize,
+    ) {
         if [batch, heads, rows, size].contains(&0) {
             return;
         }
@@ -118,7 +137,7 @@ pub struct ScoreMask<'a> {
 }
 
 impl AttentionSizes {
-    fn check(&self, [q, k, v]: [&HeadRows<'_>; 3], mask: Option<&ScoreMask<'_>>) {
+    fn check(&self, x: &AttentionRows<HeadRows<'_>>, mask: Option<&ScoreMask<'_>>) {
         let a = self;
         assert!(
             a.kv_heads > 0 && a.heads.is_multiple_of(a.kv_heads) || a.heads == 0,
@@ -126,11 +145,14 @@ impl AttentionSizes {
             a.heads,
             a.kv_heads
         );
-        q.strides.check("Q", q.data.len(), [a.batch, a.heads, a.queries, a.head_size]);
-        k.strides.check("K", k.data.len(), [a.batch, a.kv_heads, a.keys, a.head_size]);
-        v.strides.check("V", v.data.len(), [a.batch, a.kv_heads, a.keys, a.value_size]);
+        let check = |name, x: &HeadRows<'_>, heads, rows, size| {
+            x.strides.check(name, x.data.len(), a.batch, heads, rows, size);
+        };
+        check("Q", &x.q, a.heads, a.queries, a.head_size);
+        check("K", &x.k, a.kv_heads, a.keys, a.head_size);
+        check("V", &x.v, a.kv_heads, a.keys, a.value_size);
         if let Some(m) = mask {
-            m.strides.check("mask", m.data.len(), [a.batch, a.heads, a.queries, a.keys]);
+            m.strides.check("mask", m.data.len(), a.batch, a.heads, a.queries, a.keys);
         }
     }
 }
@@ -148,13 +170,13 @@ impl AttentionSizes {
 pub fn attention(
     exec: KernelContext<'_>,
     a: &AttentionSizes,
-    [q, k, v]: [HeadRows<'_>; 3],
+    x: AttentionRows<HeadRows<'_>>,
     mask: Option<ScoreMask<'_>>,
     y: &mut [f32],
     y_strides: HeadStrides,
 ) {
-    a.check([&q, &k, &v], mask.as_ref());
-    y_strides.check("Y", y.len(), [a.batch, a.heads, a.queries, a.value_size]);
+    a.check(&x, mask.as_ref());
+    y_strides.check("Y", y.len(), a.batch, a.heads, a.queries, a.value_size);
     assert!(disjoint(a, y_strides), "attention: rows of Y overlap: {y_strides:?}");
     if [a.batch, a.heads, a.queries, a.value_size].contains(&0) {
         return;
@@ -185,12 +207,12 @@ pub fn attention(
                 a,
                 row,
                 rows,
-                q: q.data.as_ptr().wrapping_add(at(q.strides, head, row)),
-                q_row: q.strides.row,
-                k: k.data.as_ptr().wrapping_add(at(k.strides, kv, 0)),
-                k_row: k.strides.row,
-                v: v.data.as_ptr().wrapping_add(at(v.strides, kv, 0)),
-                v_row: v.strides.row,
+                q: x.q.data.as_ptr().wrapping_add(at(x.q.strides, head, row)),
+                q_row: x.q.strides.row,
+                k: x.k.data.as_ptr().wrapping_add(at(x.k.strides, kv, 0)),
+                k_row: x.k.strides.row,
+                v: x.v.data.as_ptr().wrapping_add(at(x.v.strides, kv, 0)),
+                v_row: x.v.strides.row,
                 mask: mask.map(|m| {
                     (m.data.as_ptr().wrapping_add(at(m.strides, head, row)), m.strides.row)
                 }),
@@ -542,11 +564,10 @@ mod tests {
 
     fn reference(
         a: &AttentionSizes,
-        q: &HeadRows<'_>,
-        k: &HeadRows<'_>,
-        v: &HeadRows<'_>,
+        x: &AttentionRows<HeadRows<'_>>,
         mask: Option<ScoreMask<'_>>,
     ) -> Vec<f64> {
+        let AttentionRows { q, k, v } = x;
         let at = |h: &HeadRows<'_>, b: usize, head: usize, row: usize, i: usize| {
             let s = h.strides;
             f64::from(h.data[b * s.batch + head * s.head + row * s.row + i])
@@ -602,7 +623,11 @@ mod tests {
         let q = make(a.heads, a.queries, a.head_size, 1);
         let k = make(a.kv_heads, a.keys, a.head_size, 2);
         let v = make(a.kv_heads, a.keys, a.value_size, 3);
-        let heads = [&q, &k, &v].map(|(data, strides)| HeadRows { data, strides: *strides });
+        let x = AttentionRows {
+            q: HeadRows { data: &q.0, strides: q.1 },
+            k: HeadRows { data: &k.0, strides: k.1 },
+            v: HeadRows { data: &v.0, strides: v.1 },
+        };
         let mut m = values(a.batch * a.keys, 4);
         for x in m.iter_mut().step_by(5) {
             *x = f32::NEG_INFINITY;
@@ -611,11 +636,11 @@ mod tests {
             data: &m,
             strides: HeadStrides { batch: a.keys, head: 0, row: 0 },
         });
-        let want = reference(a, &heads[0], &heads[1], &heads[2], mask);
+        let want = reference(a, &x, mask);
         let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; want.len()];
-            attention(KernelContext { pool: &pool, isa }, a, heads, mask, &mut y, out);
+            attention(KernelContext { pool: &pool, isa }, a, x, mask, &mut y, out);
             let mut want = want.iter();
             for b in 0..a.batch {
                 for head in 0..a.heads {
@@ -675,7 +700,11 @@ mod tests {
                 let strides = HeadStrides::heads_first(2, rows, 16);
                 (values(2 * rows * 16, seed), strides)
             });
-            let heads = [&q, &k, &v].map(|(data, strides)| HeadRows { data, strides: *strides });
+            let x = AttentionRows {
+                q: HeadRows { data: &q.0, strides: q.1 },
+                k: HeadRows { data: &k.0, strides: k.1 },
+                v: HeadRows { data: &v.0, strides: v.1 },
+            };
             // Row i sees keys 300 to 300 + i; the first of several blocks is hidden from all.
             let mask: Vec<f32> = (0..a.queries * a.keys)
                 .map(|at| (at / a.keys, at % a.keys))
@@ -683,10 +712,10 @@ mod tests {
                 .collect();
             let strides = HeadStrides { batch: 0, head: 0, row: a.keys };
             let mask = Some(ScoreMask { data: &mask, strides });
-            let want = reference(&a, &heads[0], &heads[1], &heads[2], mask);
+            let want = reference(&a, &x, mask);
             for isa in Isa::available() {
                 let mut y = vec![f32::NAN; want.len()];
-                attention(KernelContext { pool: &pool, isa }, &a, heads, mask, &mut y, q.1);
+                attention(KernelContext { pool: &pool, isa }, &a, x, mask, &mut y, q.1);
                 for (got, want) in y.iter().zip(&want) {
                     assert!((f64::from(*got) - want).abs() < 3e-6, "{} {got} {want}", isa.name());
                 }
@@ -700,12 +729,13 @@ mod tests {
         let a = shape(2, 3, 4);
         let data = values(24, 1);
         let strides = HeadStrides::heads_first(2, 3, 4);
-        let x = HeadRows { data: &data, strides };
+        let k = HeadRows { data: &data, strides };
         let q = HeadRows { data: &data, strides: HeadStrides::heads_first(2, 2, 4) };
+        let x = AttentionRows { q, k, v: k };
         let all = [f32::NEG_INFINITY; 3];
         let mask = ScoreMask { data: &all, strides: HeadStrides { batch: 0, head: 0, row: 0 } };
         let mut y = [f32::NAN; 16];
-        attention(KernelContext::new(&pool), &a, [q, x, x], Some(mask), &mut y, q.strides);
+        attention(KernelContext::new(&pool), &a, x, Some(mask), &mut y, q.strides);
         assert_eq!(y, [0.0; 16]);
     }
 
@@ -715,10 +745,11 @@ mod tests {
         let pool = ThreadPool::new(1);
         let data = values(64, 1);
         let strides = HeadStrides::heads_first(2, 3, 4);
-        let x = HeadRows { data: &data, strides };
+        let q = HeadRows { data: &data, strides };
+        let x = AttentionRows { q, k: q, v: q };
         let mut y = [0.0; 64];
         let bad = HeadStrides { batch: 24, head: 4, row: 4 };
-        attention(KernelContext::new(&pool), &shape(3, 3, 4), [x; 3], None, &mut y, bad);
+        attention(KernelContext::new(&pool), &shape(3, 3, 4), x, None, &mut y, bad);
     }
 
     proptest! {

@@ -35,7 +35,7 @@ pub struct RotaryAngles<'a> {
 impl RotaryAngles<'_> {
     fn check(&self, name: &str, r: &RotarySizes) {
         let columns = if self.half { r.width / 2 } else { r.width };
-        self.strides.check(name, self.data.len(), [r.batch, r.heads, r.rows, columns]);
+        self.strides.check(name, self.data.len(), r.batch, r.heads, r.rows, columns);
     }
 
     /// The rows for both halves of one vector.
@@ -58,7 +58,7 @@ pub fn rotary(
     y: &mut [f32],
 ) {
     assert!(r.width.is_multiple_of(2), "rotary: vectors of {} elements have no halves", r.width);
-    x.strides.check("X", x.data.len(), [r.batch, r.heads, r.rows, r.width]);
+    x.strides.check("X", x.data.len(), r.batch, r.heads, r.rows, r.width);
     tables[0].check("cos", r);
     tables[1].check("sin", r);
     let vectors = r.batch * r.heads * r.rows;
@@ -125,8 +125,8 @@ pub fn turn_rows(exec: KernelContext<'_>, t: &HeadRotation<'_>, x: HeadRows<'_>,
     let greatest = t.rows.iter().max().map_or(0, |row| (row + 1) * t.pairs);
     let least = t.tables[0].len().min(t.tables[1].len());
     assert!(greatest <= least, "rotary: tables of {least} elements, {greatest} are named");
-    x.strides.check("X", x.data.len(), [batch, heads, rows, width]);
-    t.y.check("Y", y.len(), [batch, heads, rows, width]);
+    x.strides.check("X", x.data.len(), batch, heads, rows, width);
+    t.y.check("Y", y.len(), batch, heads, rows, width);
     let y = DisjointSlice::new(y);
     exec.pool.run_ranges(batch * rows, GRAIN.div_ceil(heads.max(1)), |range| {
         exec.isa.run(TurnTask { t, x, y, range });

@@ -55,12 +55,12 @@ pub fn attention_bf16(
         a.kv_heads
     );
     for (at, name) in ["Q", "K", "V"].into_iter().enumerate() {
-        strides[at].check(name, qkv[at].len(), [a.batch, heads[at], rows[at], sizes[at]]);
+        strides[at].check(name, qkv[at].len(), a.batch, heads[at], rows[at], sizes[at]);
     }
     if let Some(mask) = &mask {
-        mask.strides.check("mask", mask.data.len(), [a.batch, a.heads, a.queries, a.keys]);
+        mask.strides.check("mask", mask.data.len(), a.batch, a.heads, a.queries, a.keys);
     }
-    y_strides.check("Y", y.len(), [a.batch, a.heads, a.queries, a.value_size]);
+    y_strides.check("Y", y.len(), a.batch, a.heads, a.queries, a.value_size);
     assert!(disjoint(a, y_strides), "attention: rows of Y overlap: {y_strides:?}");
     if [a.batch, a.heads, a.queries, a.value_size].contains(&0) {
         return;

@@ -1,5 +1,7 @@
 use super::*;
-use crate::attention::{AttentionSizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention};
+use crate::attention::{
+    AttentionRows, AttentionSizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention,
+};
 use crate::conv::ImageBatch;
 use crate::gemm::{Transposition, test_values};
 use crate::isa::nearest;
@@ -127,8 +129,9 @@ fn check_attention(a: &AttentionSizes, masked: bool) {
         .then_some(ScoreMask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
     let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
     let mut want = vec![0.0; a.batch * a.heads * a.queries * a.value_size];
-    let heads = [0, 1, 2].map(|i| HeadRows { data: &qkv[i], strides: strides[i] });
-    attention(KernelContext::new(&pool), a, heads, mask, &mut want, out);
+    let rows = |at: usize| HeadRows { data: &qkv[at], strides: strides[at] };
+    let x = AttentionRows { q: rows(0), k: rows(1), v: rows(2) };
+    attention(KernelContext::new(&pool), a, x, mask, &mut want, out);
     for isa in crate::Isa::available() {
         let exec = KernelContext { pool: &pool, isa };
         let mut y = vec![f32::NAN; want.len()];

@@ -13,6 +13,7 @@ mod cache;
 mod task;
 
 use crate::KernelContext;
+use crate::attention::AttentionRows;
 use crate::memory::{DisjointSlice, with_scratch};
 
 use cache::PagedCache;
@@ -81,7 +82,7 @@ impl PagedAttentionStep<'_> {
         ((block * self.kv_heads + head) * self.block_size + at, self.block_size - at)
     }
 
-    fn check(&self, [q, k, v]: [&[f32]; 3], caches: &PagedCaches<'_>, y: &[f32]) {
+    fn check(&self, x: AttentionRows<&[f32]>, caches: &PagedCaches<'_>, y: &[f32]) {
         let heads = self.heads;
         let kv = self.kv_heads;
         assert!(
@@ -97,7 +98,7 @@ impl PagedAttentionStep<'_> {
             "paged attention: starts {:?} of {sequences} sequences",
             self.starts
         );
-        let found = [q.len(), k.len(), v.len(), y.len()];
+        let found = [x.q.len(), x.k.len(), x.v.len(), y.len()];
         let columns = [heads * sizes[0], kv * sizes[0], kv * sizes[1], heads * sizes[1]];
         let wanted = columns.map(|columns| self.rows() * columns);
         assert!(found == wanted, "paged attention: {found:?} elements, expected {wanted:?}");
@@ -246,13 +247,13 @@ struct PagedAttentionBuffers<'a> {
 pub fn paged_attention(
     exec: KernelContext<'_>,
     a: &PagedAttentionStep<'_>,
-    [q, k, v]: [&[f32]; 3],
+    x: AttentionRows<&[f32]>,
     caches: PagedCaches<'_>,
     y: &mut [f32],
 ) {
-    a.check([q, k, v], &caches, y);
+    a.check(x, &caches, y);
     let [keys, values] = caches.shared([a.head_size, a.value_size], a.block_size);
-    write(exec, a, (keys, k), (values, v));
+    write(exec, a, (keys, x.k), (values, x.v));
     let tiles = a.tiles();
     let queries: usize = tiles.iter().map(|t| t.rows * a.group() * t.seen.len()).sum();
     let serial = queries.saturating_mul(a.head_size + a.value_size) < SERIAL_TERMS;
@@ -260,7 +261,8 @@ pub fn paged_attention(
     let (tiles, joins, room) = a.parts(tiles, threads);
     with_scratch(room, |parts| {
         let parts = DisjointSlice::new(parts);
-        let places = PagedAttentionBuffers { a, q, keys, values, y: DisjointSlice::new(y), parts };
+        let places =
+            PagedAttentionBuffers { a, q: x.q, keys, values, y: DisjointSlice::new(y), parts };
         let compute = |i: usize| {
             let tile = &tiles[i];
             let len = scratch_len(exec.isa, a, tile.rows * a.group());

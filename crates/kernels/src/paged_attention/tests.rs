@@ -2,6 +2,7 @@ use galatea_tensor::{bf16, f16};
 use proptest::prelude::*;
 
 use super::{PagedAttentionStep, PagedCaches, paged_attention};
+use crate::attention::AttentionRows;
 use crate::gemm::test_values as values;
 use crate::{Isa, KernelContext, ThreadPool};
 
@@ -157,8 +158,8 @@ impl Case {
             blocks: &blocks,
         };
         let mut y = vec![f32::NAN; self.rows() * self.heads * self.sizes[1]];
-        let inputs = inputs.each_ref().map(Vec::as_slice);
-        paged_attention(exec, &a, inputs, caches.lend(), &mut y);
+        let [q, k, v] = inputs;
+        paged_attention(exec, &a, AttentionRows { q, k, v }, caches.lend(), &mut y);
         y
     }
 
@@ -342,8 +343,8 @@ fn a_prompt_at_once_gives_what_its_tokens_give_one_by_one() {
                 blocks: &blocks,
             };
             let mut y = vec![f32::NAN; 7 * 24];
-            let rows = part.each_ref().map(Vec::as_slice);
-            paged_attention(exec, &a, rows, caches.lend(), &mut y);
+            let [q, k, v] = &part;
+            paged_attention(exec, &a, AttentionRows { q, k, v }, caches.lend(), &mut y);
             for (found, want) in y.iter().zip(expected) {
                 assert!((found - want).abs() < 3e-6, "{kind:?} {row}: {found} {want}");
             }
@@ -398,7 +399,9 @@ fn a_block_that_the_caches_do_not_have_is_refused() {
         blocks: &[3],
     };
     let caches = PagedCaches::Fp32([keys, values]);
-    paged_attention(KernelContext::new(&pool), &a, [&[0.0; 4]; 3], caches, &mut [0.0; 4]);
+    let q = &[0.0; 4][..];
+    let x = AttentionRows { q, k: q, v: q };
+    paged_attention(KernelContext::new(&pool), &a, x, caches, &mut [0.0; 4]);
 }
 
 proptest! {

@@ -3,7 +3,8 @@
 use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::ops::fused::{FusedAttention, FusedRotary};
 use galatea_kernels::attention::{
-    AttentionSizes as Sizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys, attention,
+    AttentionRows, AttentionSizes as Sizes, HeadRows, HeadStrides, ScoreMask, VisibleKeys,
+    attention,
 };
 use galatea_kernels::bf16::attention_bf16;
 use galatea_kernels::isa::Bf16Isa;
@@ -156,16 +157,17 @@ impl CpuKernel for FusedAttentionKernel {
             }));
         }
         Ok(CpuStep::new(move |call| {
-            let [q, k, v] =
-                [(0, q_strides), (1, k_strides), (2, v_strides)].map(|(index, strides)| {
-                    call.input::<f32>(index).map(|data| HeadRows { data, strides })
-                });
+            let x = AttentionRows {
+                q: HeadRows { data: call.input::<f32>(0)?, strides: q_strides },
+                k: HeadRows { data: call.input::<f32>(1)?, strides: k_strides },
+                v: HeadRows { data: call.input::<f32>(2)?, strides: v_strides },
+            };
             let mask = match (mask, call.optional::<f32>(3)?) {
                 (Some(strides), Some(data)) => Some(ScoreMask { data, strides }),
                 _ => None,
             };
             let mut y = call.output::<f32>(0)?;
-            attention(call.exec, &sizes, [q?, k?, v?], mask, y.slice(), y_strides);
+            attention(call.exec, &sizes, x, mask, y.slice(), y_strides);
             Ok(())
         }))
     }

@@ -2,6 +2,7 @@
 
 use galatea_graph::ops::fused::{PagedAttention, PagedShapes};
 use galatea_graph::{GALATEA_DOMAIN, OpError};
+use galatea_kernels::attention::AttentionRows;
 use galatea_kernels::paged_attention::{PagedAttentionStep as Sizes, PagedCaches, paged_attention};
 use galatea_tensor::{DataType, Element, bf16, f16};
 
@@ -98,7 +99,11 @@ impl BoundPagedAttention {
             lengths: &steps.lengths,
             blocks: steps.blocks(),
         };
-        let rows = [call.input::<f32>(0)?, call.input::<f32>(1)?, call.input::<f32>(2)?];
+        let rows = AttentionRows {
+            q: call.input::<f32>(0)?,
+            k: call.input::<f32>(1)?,
+            v: call.input::<f32>(2)?,
+        };
         let mut y = call.output::<f32>(0)?;
         let exec = call.exec;
         let mut compute = |caches| paged_attention(exec, &sizes, rows, caches, y.slice());
