@@ -12,7 +12,7 @@ use galatea_kernels::int8::{
 };
 use galatea_kernels::isa::{Bf16Isa, DotIsa, IsaKernel, Simd};
 use galatea_kernels::{
-    GemmEpilogue, Isa, KernelContext, PackedB, StridedMatrix, ThreadPool, Transposition,
+    GemmEpilogue, Isa, KernelContext, MatrixSize, PackedB, StridedMatrix, ThreadPool, Transposition,
 };
 use galatea_runtime::tune::{
     ConfigAxis, ConfigSpace, SearchLimits, StrategyKind, TuningOutcome, TuningSearch, TuningTarget,
@@ -259,8 +259,8 @@ fn in_blocks(of: BenchLengths, bits: u32, accuracy: BlockAccuracy) -> Vec<(Strin
     #[allow(clippy::cast_possible_truncation, reason = "any bits do")]
     let number = |row: usize, column: usize| (row * 7 + column * 13 + row * column) as u8;
     let zero = StoredZeros::One((1_u32 << (bits - 1)) as f32);
-    let packed =
-        PackedBlocks::pack(&ThreadPool::new(1), format, (of.k, of.n), number, (&scales, zero));
+    let size = MatrixSize { rows: of.k, columns: of.n };
+    let packed = PackedBlocks::pack(&ThreadPool::new(1), format, size, number, &scales, zero);
     let packed = Arc::new(packed);
     let product = |isa: Isa| -> (String, BenchProduct) {
         let a = Arc::clone(&a);
@@ -269,7 +269,9 @@ fn in_blocks(of: BenchLengths, bits: u32, accuracy: BlockAccuracy) -> Vec<(Strin
             c.resize(of.m * of.n, 0.0);
             let exec = KernelContext { pool, isa };
             let none = GemmEpilogue::default();
-            gemm_blocks(exec, of.m, (&a, of.k), &packed, (c, of.n), &none, accuracy);
+            let a = StridedMatrix::new(&a[..], of.k);
+            let c = StridedMatrix::new(&mut c[..], of.n);
+            gemm_blocks(exec, of.m, a, &packed, c, &none, accuracy);
         };
         (isa.name().to_owned(), Box::new(run))
     };

@@ -12,7 +12,7 @@ use galatea_kernels::blocks::{
 };
 use galatea_kernels::gemm::Transposition;
 use galatea_kernels::isa::Isa;
-use galatea_kernels::{GemmEpilogue, KernelContext, ThreadPool};
+use galatea_kernels::{GemmEpilogue, KernelContext, StridedMatrix, ThreadPool};
 
 mod timing;
 
@@ -71,8 +71,10 @@ fn near(exec: KernelContext<'_>, name: &str, storage: BlockStorage) {
     let b = packed(exec.pool, storage, (k, n));
     let (a, mut c) = (timing::Floats::new(k, 0.5), vec![0.0; n]);
     let seconds = timing::best(|| {
-        let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
-        gemm_blocks(exec, 1, (&a, k), &b, to, &epilogue, BlockAccuracy::Reduced);
+        let epilogue = GemmEpilogue::default();
+        let from = StridedMatrix::new(&a[..], k);
+        let to = StridedMatrix::new(&mut c[..], n);
+        gemm_blocks(exec, 1, from, &b, to, &epilogue, BlockAccuracy::Reduced);
     });
     timing::report_bytes(&format!("{name}, in the caches"), b.size_bytes() as f64, seconds);
 }
@@ -92,8 +94,10 @@ fn step(exec: KernelContext<'_>, name: &str, storage: BlockStorage) {
         let start = std::time::Instant::now();
         for b in &matrices {
             let (k, n) = (b.k(), b.n());
-            let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..n], n));
-            gemm_blocks(exec, 1, (&a[..k], k), b, to, &epilogue, BlockAccuracy::Reduced);
+            let epilogue = GemmEpilogue::default();
+            let from = StridedMatrix::new(&a[..k], k);
+            let to = StridedMatrix::new(&mut c[..n], n);
+            gemm_blocks(exec, 1, from, b, to, &epilogue, BlockAccuracy::Reduced);
         }
         multiplying.push(start.elapsed().as_secs_f64());
     }
@@ -125,8 +129,10 @@ fn main() {
         for m in [1, 8, 16, 64, 512] {
             let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
             let seconds = timing::best(|| {
-                let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
-                gemm_blocks(exec, m, (&a, k), &b, to, &epilogue, BlockAccuracy::Reduced);
+                let epilogue = GemmEpilogue::default();
+                let from = StridedMatrix::new(&a[..], k);
+                let to = StridedMatrix::new(&mut c[..], n);
+                gemm_blocks(exec, m, from, &b, to, &epilogue, BlockAccuracy::Reduced);
             });
             let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
             let name = format!("{name}, {m} rows, {gflops:.0} GFLOP/s");
@@ -174,8 +180,10 @@ fn floats(exec: KernelContext<'_>) {
             break;
         };
         let seconds = timing::best(|| {
-            let (epilogue, to) = (GemmEpilogue::default(), (&mut c[..], n));
-            gemm_blocks(exec, m, (&a, k), b, to, &epilogue, BlockAccuracy::Full);
+            let epilogue = GemmEpilogue::default();
+            let from = StridedMatrix::new(&a[..], k);
+            let to = StridedMatrix::new(&mut c[..], n);
+            gemm_blocks(exec, m, from, b, to, &epilogue, BlockAccuracy::Full);
         });
         let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
         let name = format!("exact BF16, {m} rows, {gflops:.0} GFLOP/s");

@@ -14,7 +14,7 @@ use galatea_kernels::int8::{
     QuantizedBytes, SummandScales, conv_int8, gemm_int8,
 };
 use galatea_kernels::isa::DotIsa;
-use galatea_kernels::{GemmEpilogue, Isa, KernelContext, ThreadPool};
+use galatea_kernels::{GemmEpilogue, Isa, KernelContext, MatrixSize, StridedMatrix, ThreadPool};
 
 /// Products of whole matrices with every set of integer instructions.
 fn products(exec: KernelContext<'_>) {
@@ -123,14 +123,17 @@ fn blocks(exec: KernelContext<'_>) {
         let Some(format) = BlockFormat::new(bits, block) else { continue };
         let scales = vec![0.01; n * k / block];
         let number = |row: usize, column: usize| ((row ^ column) & 3) as u8;
-        let b =
-            PackedBlocks::pack(exec.pool, format, (k, n), number, (&scales, StoredZeros::One(1.0)));
+        let size = MatrixSize { rows: k, columns: n };
+        let zeros = StoredZeros::One(1.0);
+        let b = PackedBlocks::pack(exec.pool, format, size, number, &scales, zeros);
         for accuracy in [BlockAccuracy::Full, BlockAccuracy::Reduced] {
             for m in [1, 4, 128] {
                 let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
                 let seconds = timing::best(|| {
                     let epilogue = GemmEpilogue::default();
-                    gemm_blocks(exec, m, (&a, k), &b, (&mut c, n), &epilogue, accuracy);
+                    let from = StridedMatrix::new(&a[..], k);
+                    let to = StridedMatrix::new(&mut c[..], n);
+                    gemm_blocks(exec, m, from, &b, to, &epilogue, accuracy);
                 });
                 let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
                 let name =

@@ -123,7 +123,8 @@ pub(super) fn term<S: Simd>(s: S, bytes: S::I, row: u32) -> S::F {
 pub(super) unsafe fn float_row<S: Simd, const B: u32>(
     s: S,
     b: &PackedBlocks,
-    (slice, unit): (usize, usize),
+    slice: usize,
+    unit: usize,
     row: usize,
     column: usize,
 ) -> S::F {
@@ -237,8 +238,8 @@ impl SliceUnpacker<'_> {
         for row in (0..UNIT).step_by(2) {
             // SAFETY: rows of the unit; the caller vouches for the places.
             unsafe {
-                let [low, high] = [row, row + 1]
-                    .map(|row| float_row::<S, B>(s, self.b, (from, unit), row, column));
+                let [low, high] =
+                    [row, row + 1].map(|row| float_row::<S, B>(s, self.b, from, unit, row, column));
                 let to = self.place(slice, unit, row, column);
                 match self.form {
                     ColumnForm::Floats => {

@@ -22,6 +22,7 @@ use crate::gemm::{
     check_matrix, multiply,
 };
 use crate::isa::Bf16Isa;
+use crate::matrix::StridedMatrix;
 use crate::memory::{DisjointSlice, with_scratch};
 use columns::{ColumnForm, SliceUnpacker};
 use pack::{SLICE, UNIT};
@@ -77,20 +78,20 @@ impl<'a> CheckedBlockProduct<'a> {
 
 /// `C = epilogue(A B)` with B in blocks.
 ///
-/// Shapes: A is `m` rows of `b.k()`, `lda` apart; C is `m` rows of `b.n()`, `ldc` apart.
+/// Shapes: A is `m` rows of `b.k()`; C is `m` rows of `b.n()`.
 ///
 /// # Panics
 /// Panics when a slice is shorter than its shape says, or a leading dimension is less than a row.
 pub fn gemm_blocks(
     exec: KernelContext<'_>,
     m: usize,
-    a: (&[f32], usize),
+    a: StridedMatrix<&[f32]>,
     b: &PackedBlocks,
-    (c, ldc): (&mut [f32], usize),
+    c: StridedMatrix<&mut [f32]>,
     epilogue: &GemmEpilogue<'_>,
     accuracy: BlockAccuracy,
 ) {
-    let product = BlockProduct { b, c, ldc, epilogue: *epilogue };
+    let product = BlockProduct { b, c: c.data, ldc: c.stride, epilogue: *epilogue };
     gemm_blocks_each(exec, m, a, &mut [product], accuracy);
 }
 
@@ -101,12 +102,12 @@ pub fn gemm_blocks(
 pub fn gemm_blocks_each(
     exec: KernelContext<'_>,
     m: usize,
-    (a, lda): (&[f32], usize),
+    a: StridedMatrix<&[f32]>,
     products: &mut [BlockProduct<'_>],
     accuracy: BlockAccuracy,
 ) {
     let Some(k) = products.first().map(|product| product.b.k()) else { return };
-    check_matrix("A", a.len(), m, k, lda);
+    check_matrix("A", a.data.len(), m, k, a.stride);
     let products: Vec<CheckedBlockProduct<'_>> =
         products.iter_mut().map(|product| CheckedBlockProduct::checked(product, m, k)).collect();
     if m == 0 {
@@ -114,33 +115,44 @@ pub fn gemm_blocks_each(
     }
     let most = products.iter().map(|product| most_rows(exec, accuracy, product.b)).min();
     if most.is_some_and(|most| m <= most) {
-        FewRows { m, a, lda, products: &products, gated: false }.run(exec, accuracy);
+        let products = &products;
+        FewRows { m, a: a.data, lda: a.stride, products, gated: false }.run(exec, accuracy);
         return;
     }
     for product in &products {
-        many_rows(exec, m, (a, lda), product, accuracy);
+        many_rows(exec, m, a, product, accuracy);
     }
+}
+
+/// The gate of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockGate<'a> {
+    /// The matrix G, of the shape of the other one.
+    pub matrix: &'a PackedBlocks,
+    /// The function of its product.
+    pub activation: ActivationFunction,
 }
 
 /// `C = activation(A G) * (A B)`, element by element: the inside of a gated network.
 ///
-/// Shapes: `gate` and `b` have the same; C is `m` rows of `b.n()`, `ldc` apart.
+/// Shapes: the gate's matrix and `b` have the same; C is `m` rows of `b.n()`.
 ///
 /// # Panics
 /// Panics like [`gemm_blocks`].
 pub fn gemm_blocks_gated(
     exec: KernelContext<'_>,
     m: usize,
-    (a, lda): (&[f32], usize),
-    (gate, activation): (&PackedBlocks, ActivationFunction),
+    a: StridedMatrix<&[f32]>,
+    gate: BlockGate<'_>,
     b: &PackedBlocks,
-    (c, ldc): (&mut [f32], usize),
+    c: StridedMatrix<&mut [f32]>,
     accuracy: BlockAccuracy,
 ) {
     let n = b.n();
     let k = b.k();
+    let BlockGate { matrix: gate, activation } = gate;
     assert!(gate.n() == n, "a gate of {} columns for {n}", gate.n());
-    check_matrix("A", a.len(), m, k, lda);
+    check_matrix("A", a.data.len(), m, k, a.stride);
     if m == 0 || n == 0 {
         return;
     }
@@ -155,22 +167,25 @@ pub fn gemm_blocks_gated(
             finish: TileFinish::new(&epilogue),
         };
         assert!(gate.k() == k, "a gate of {} rows for {k}", gate.k());
-        let mut second = BlockProduct { b, c, ldc, epilogue: GemmEpilogue::default() };
+        let epilogue = GemmEpilogue::default();
+        let mut second = BlockProduct { b, c: c.data, ldc: c.stride, epilogue };
         let products = [first, CheckedBlockProduct::checked(&mut second, m, k)];
-        FewRows { m, a, lda, products: &products, gated: true }.run(exec, accuracy);
+        let products = &products;
+        FewRows { m, a: a.data, lda: a.stride, products, gated: true }.run(exec, accuracy);
         return;
     }
     let mut gates = vec![0.0; m * n];
-    gemm_blocks(exec, m, (a, lda), gate, (&mut gates, n), &epilogue, accuracy);
+    let to = StridedMatrix::new(&mut gates[..], n);
+    gemm_blocks(exec, m, a, gate, to, &epilogue, accuracy);
     let epilogue = GemmEpilogue::default().with_gate(&gates, n);
-    gemm_blocks(exec, m, (a, lda), b, (c, ldc), &epilogue, accuracy);
+    gemm_blocks(exec, m, a, b, c, &epilogue, accuracy);
 }
 
 /// A product of rows for which it pays to make numbers whole.
 fn many_rows(
     exec: KernelContext<'_>,
     m: usize,
-    (a, lda): (&[f32], usize),
+    a: StridedMatrix<&[f32]>,
     product: &CheckedBlockProduct<'_>,
     accuracy: BlockAccuracy,
 ) {
@@ -199,7 +214,7 @@ fn many_rows(
             });
             let c = c.at(start);
             let finish = finish.shifted(0, start);
-            let a = DenseRows::new(a.as_ptr(), lda);
+            let a = DenseRows::new(a.data.as_ptr(), a.stride);
             match form {
                 ColumnForm::Floats => {
                     let b = BSource::raw(to.ptr().cast(), room, Transposition::No);

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::factors::{BlockFactorTable, FactorForm, FactorWriter};
 use crate::ThreadPool;
+use crate::matrix::MatrixSize;
 use crate::memory::{AlignedFloats, DisjointSlice};
 
 /// Columns of a slice.
@@ -209,8 +210,8 @@ impl std::fmt::Debug for PackedBlocks {
 }
 
 impl PackedBlocks {
-    /// Packs a `k` x `n` matrix whose number in row `i` and column `j` is `number(i, j)`. Scales
-    /// are in the order column, block.
+    /// Packs a matrix whose number in row `i` and column `j` is `number(i, j)`. Scales are in the
+    /// order column, block.
     ///
     /// # Panics
     /// Panics when there is not one scale, or not one zero point where these differ, for each block
@@ -219,10 +220,12 @@ impl PackedBlocks {
     pub fn pack(
         pool: &ThreadPool,
         format: BlockFormat,
-        (k, n): (usize, usize),
+        size: MatrixSize,
         number: impl Fn(usize, usize) -> u8 + Sync,
-        (scales, zeros): (&[f32], StoredZeros<'_>),
+        scales: &[f32],
+        zeros: StoredZeros<'_>,
     ) -> Self {
+        let MatrixSize { rows: k, columns: n } = size;
         let blocks = format.blocks(k);
         assert!(scales.len() == n * blocks, "{} scales for {n} x {blocks}", scales.len());
         let shift = match zeros {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::gemm::test_values;
 use crate::isa::Isa;
-use crate::{ActivationFunction, ThreadPool};
+use crate::{ActivationFunction, MatrixSize, ThreadPool};
 
 fn numbers(k: usize, n: usize, bits: u32) -> Vec<u8> {
     let mask = u8::MAX >> (8 - bits);
@@ -28,7 +28,8 @@ fn check(bits: u32, block: usize, k: usize, n: usize, own_zeros: bool) {
     let zeros = if own_zeros { StoredZeros::Each(&points) } else { StoredZeros::One(zero) };
     let number = |i, j| all[j * k + i];
     let pool = ThreadPool::new(2);
-    let packed = PackedBlocks::pack(&pool, format, (k, n), number, (&scales, zeros));
+    let size = MatrixSize { rows: k, columns: n };
+    let packed = PackedBlocks::pack(&pool, format, size, number, &scales, zeros);
     let weight = |i: usize, j: usize| {
         let at = j * blocks + i / block;
         let zero = if own_zeros { points[at] } else { zero };
@@ -50,7 +51,9 @@ fn check(bits: u32, block: usize, k: usize, n: usize, own_zeros: bool) {
                         GemmEpilogue::bias(&bias).with_activation(ActivationFunction::Relu);
                     let mut c = vec![f32::NAN; m * n];
                     let exec = KernelContext { pool: &pool, isa };
-                    gemm_blocks(exec, m, (&a, k + 1), &packed, (&mut c, n), &epilogue, accuracy);
+                    let from = StridedMatrix::new(&a[..], k + 1);
+                    let to = StridedMatrix::new(&mut c[..], n);
+                    gemm_blocks(exec, m, from, &packed, to, &epilogue, accuracy);
                     // Weights are below 1.5. A byte is off by 1/254 of the largest term, a BF16 by
                     // 2^-9 of itself; the errors of k terms are independent, so 6 deviations.
                     let tolerance = match accuracy {
@@ -210,11 +213,13 @@ fn scales_and_offsets_of_every_form_are_right() {
                         BlockProduct { b: &one.packed, c, ldc: n, epilogue },
                         BlockProduct { b: &two.packed, c: d, ldc: n, epilogue },
                     ];
-                    gemm_blocks_each(exec, m, (&a, k), &mut both, accuracy);
+                    let from = StridedMatrix::new(&a[..], k);
+                    gemm_blocks_each(exec, m, from, &mut both, accuracy);
                     let mut gated = vec![f32::NAN; m * n];
-                    let gate = (&one.packed, ActivationFunction::Relu);
-                    let to = (&mut gated[..], n);
-                    gemm_blocks_gated(exec, m, (&a, k), gate, &two.packed, to, accuracy);
+                    let gate =
+                        BlockGate { matrix: &one.packed, activation: ActivationFunction::Relu };
+                    let to = StridedMatrix::new(&mut gated[..], n);
+                    gemm_blocks_gated(exec, m, from, gate, &two.packed, to, accuracy);
                     let own = if accuracy == BlockAccuracy::Full { 1e-5 } else { 0.03 };
                     for at in 0..m * n {
                         let row = &a[at / n * k..][..k];
@@ -280,10 +285,13 @@ fn check_halves(half: HalfKind, k: usize, n: usize) {
                 let what = format!("{} {half:?} {accuracy:?} {m}x{k}x{n}", isa.name());
                 let mut c = vec![f32::NAN; m * n];
                 let epilogue = GemmEpilogue::default();
-                gemm_blocks(exec, m, (&a, k), &packed, (&mut c, n), &epilogue, accuracy);
+                let from = StridedMatrix::new(&a[..], k);
+                let to = StridedMatrix::new(&mut c[..], n);
+                gemm_blocks(exec, m, from, &packed, to, &epilogue, accuracy);
                 let mut gated = vec![f32::NAN; m * n];
-                let gate = (&packed, ActivationFunction::Relu);
-                gemm_blocks_gated(exec, m, (&a, k), gate, &packed, (&mut gated, n), accuracy);
+                let gate = BlockGate { matrix: &packed, activation: ActivationFunction::Relu };
+                let to = StridedMatrix::new(&mut gated[..], n);
+                gemm_blocks_gated(exec, m, from, gate, &packed, to, accuracy);
                 for at in 0..m * n {
                     let want = want(at / n, at % n);
                     assert_eq!(c[at], want, "{what}: {at}");

@@ -103,10 +103,12 @@ impl FewRows<'_> {
         let room = |block| PreparedRows::room(self.m, k, block);
         with_scratch(kinds.iter().map(|&(block, _)| room(block)).sum(), |mut scratch| {
             let mut made: Vec<PreparedRows> = Vec::with_capacity(kinds.len());
-            for &kind in &kinds {
-                let (own, rest) = std::mem::take(&mut scratch).split_at_mut(room(kind.0));
+            for &(block, zero) in &kinds {
+                let (own, rest) = std::mem::take(&mut scratch).split_at_mut(room(block));
                 scratch = rest;
-                made.push(RowPreparation::new(self, k, kind, own).run(exec, bytes.then_some(dot)));
+                made.push(
+                    RowPreparation::new(self, k, block, zero, own).run(exec, bytes.then_some(dot)),
+                );
             }
             let of = |product| made.iter().find(|made| (made.block, made.zero) == kind(product));
             let ready: Vec<PreparedRows> = self.products.iter().filter_map(of).copied().collect();

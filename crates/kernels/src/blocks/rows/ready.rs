@@ -110,7 +110,8 @@ impl<'a> RowPreparation<'a> {
     pub(super) fn new(
         on: &'a FewRows<'a>,
         k: usize,
-        (block, zero): (usize, f32),
+        block: usize,
+        zero: f32,
         to: &mut [f32],
     ) -> Self {
         let (terms, blocks) = sizes(k, block);
@@ -171,7 +172,7 @@ impl<'a> RowPreparation<'a> {
     /// Nobody else writes the block of the row or reads it.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "sums of some hundred bytes")]
-    unsafe fn values(&self, span: &RowSpan, row: usize, (scale, sum): (f32, f32)) {
+    unsafe fn values(&self, span: &RowSpan, row: usize, scale: f32, sum: f32) {
         if span.at >= self.ready.blocks {
             return;
         }
@@ -221,7 +222,7 @@ impl IsaKernel for TileSpans<'_> {
                     }
                 }
                 // SAFETY: this task alone has the span.
-                unsafe { self.all.values(&span, row, (1.0, s.reduce_add(sum))) };
+                unsafe { self.all.values(&span, row, 1.0, s.reduce_add(sum)) };
             }
         }
     }
@@ -246,8 +247,8 @@ impl DotKernel for TileSpans<'_> {
                     if most > 0.0 { (most / 127.0, 127.0 / most) } else { (1.0, 0.0) };
                 // SAFETY: this task alone has the span.
                 unsafe {
-                    let sum = bytes(d, numbers, span.len, factor, (to.add(row), span.rows));
-                    self.all.values(&span, row, (scale, sum));
+                    let sum = bytes(d, numbers, span.len, factor, to.add(row), span.rows);
+                    self.all.values(&span, row, scale, sum);
                 }
             }
         }
@@ -264,7 +265,8 @@ unsafe fn bytes<D: DotInstructions>(
     numbers: &[f32],
     len: usize,
     factor: f32,
-    (to, stride): (*mut f32, usize),
+    to: *mut f32,
+    stride: usize,
 ) -> f32 {
     let s = d.simd();
     // Added to a small number, its lowest byte is that number, rounded.

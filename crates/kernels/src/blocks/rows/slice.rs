@@ -105,8 +105,7 @@ impl<const B: u32, const R: usize> RowSlice<'_, B, R> {
                 for row in 0..UNIT {
                     // SAFETY: the unit and the rows' terms exist.
                     unsafe {
-                        let at = (self.slice, unit);
-                        let number = float_row::<S, B>(s, self.b, at, row, column);
+                        let number = float_row::<S, B>(s, self.b, self.slice, unit, row, column);
                         for (own, sum) in sums[row % 2].iter_mut().enumerate() {
                             *sum = s.fma(number, s.splat(*terms.add(row * R + own)), *sum);
                         }

@@ -6,10 +6,10 @@ use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::blocks::{BlockRow, BlockWeights, CodeMeaning, SuperScales};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_kernels::blocks::{
-    BlockAccuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, HalfKind,
-    PackedBlocks, StoredShift, gemm_blocks_each, gemm_blocks_gated,
+    BlockAccuracy, BlockColumn, BlockFormat, BlockGate, BlockProduct, BlockStorage, FactorForm,
+    HalfKind, PackedBlocks, StoredShift, gemm_blocks_each, gemm_blocks_gated,
 };
-use galatea_kernels::{ActivationFunction, GemmEpilogue};
+use galatea_kernels::{ActivationFunction, GemmEpilogue, StridedMatrix};
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
@@ -139,10 +139,11 @@ impl CpuKernel for PackedBlockMatrix {
             return Ok(CpuStep::new(move |call| {
                 let a = call.input::<f32>(0)?;
                 let mut c = call.output::<f32>(0)?;
-                if let [gate, b] = &all[..] {
-                    let gate = (gate, activation);
-                    let to = (c.slice(), b.n());
-                    gemm_blocks_gated(call.exec, m, (a, k), gate, b, to, accuracy);
+                if let [matrix, b] = &all[..] {
+                    let a = StridedMatrix::new(a, k);
+                    let gate = BlockGate { matrix, activation };
+                    let c = StridedMatrix::new(c.slice(), b.n());
+                    gemm_blocks_gated(call.exec, m, a, gate, b, c, accuracy);
                 }
                 Ok(())
             }));
@@ -157,7 +158,8 @@ impl CpuKernel for PackedBlockMatrix {
                 let epilogue = GemmEpilogue { bias, ..GemmEpilogue::default() };
                 products.push(BlockProduct { b, c: c.slice(), ldc: b.n(), epilogue });
             }
-            gemm_blocks_each(call.exec, m, (a, k), &mut products, accuracy);
+            let a = StridedMatrix::new(a, k);
+            gemm_blocks_each(call.exec, m, a, &mut products, accuracy);
             Ok(())
         }))
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::contrib::MatMulNBits;
-use galatea_kernels::GemmEpilogue;
 use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
+use galatea_kernels::{GemmEpilogue, MatrixSize, StridedMatrix};
 use galatea_runtime::Precision;
 
 use super::quantized::CONTRIB_DOMAIN;
@@ -82,7 +82,8 @@ impl BlocksKernel {
             None => StoredZeros::One((1_u32 << (bits - 1)) as f32),
         };
         let at = |i: usize, j: usize| number(&bytes[j * row..], bits, i);
-        let packed = PackedBlocks::pack(&pool(0), format, (op.k, op.n), at, (&scales, zeros));
+        let size = MatrixSize { rows: op.k, columns: op.n };
+        let packed = PackedBlocks::pack(&pool(0), format, size, at, &scales, zeros);
         // Fewer bits of the rows are for those who ask for speed.
         let reduced = view.precision == Precision::Bf16;
         let accuracy = if reduced { BlockAccuracy::Reduced } else { BlockAccuracy::Full };
@@ -110,7 +111,9 @@ impl CpuKernel for BlocksKernel {
             let bias = call.optional::<f32>(5)?;
             let epilogue = GemmEpilogue { bias, ..GemmEpilogue::default() };
             let mut c = call.output::<f32>(0)?;
-            gemm_blocks(call.exec, m, (a, k), &packed, (c.slice(), n), &epilogue, accuracy);
+            let a = StridedMatrix::new(a, k);
+            let c = StridedMatrix::new(c.slice(), n);
+            gemm_blocks(call.exec, m, a, &packed, c, &epilogue, accuracy);
             Ok(())
         });
         Ok(step.without(&[1, 2, 3]))
