@@ -57,7 +57,7 @@ pub(crate) fn keep_nan<S: Simd>(s: S, a: S::F, x: S::F) -> S::F {
 pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     // Beyond these the result rounds to 0 and to infinity.
     let x = clamp(s, x, s.splat(-104.0), s.splat(89.0));
-    let (n, r, q) = reduced(s, x);
+    let ReducedExponent { n, r, q } = reduced(s, x);
     let e = s.fma(q, r, s.splat(1.0));
     s.scale_pow2(e, n)
 }
@@ -78,25 +78,35 @@ pub(crate) fn exp_short<S: Simd>(s: S, x: S::F) -> S::F {
 #[inline(always)]
 pub(crate) fn exp_m1<S: Simd>(s: S, x: S::F) -> S::F {
     let x = clamp(s, x, s.splat(-104.0), s.splat(0.0));
-    let (n, r, q) = reduced(s, x);
+    let ReducedExponent { n, r, q } = reduced(s, x);
     let one = s.splat(1.0);
     s.add(s.scale_pow2(s.mul(q, r), n), s.sub(s.scale_pow2(one, n), one))
 }
 
-/// `n`, `r` and `q` such that `e^x` is `2^n (1 + q r)`.
+/// Parts of an exponential, which is `2^n (1 + q r)`.
+struct ReducedExponent<F> {
+    /// A whole number.
+    n: F,
+    /// What is left of the exponent, at most `ln 2 / 2` in magnitude.
+    r: F,
+    /// The quotient `(e^r - 1) / r`.
+    q: F,
+}
+
+/// Returns the parts of `e^x`.
 #[inline(always)]
-fn reduced<S: Simd>(s: S, x: S::F) -> (S::F, S::F, S::F) {
+fn reduced<S: Simd>(s: S, x: S::F) -> ReducedExponent<S::F> {
     reduced_pair(s, x, s.splat(0.0))
 }
 
 /// The same for the sum of `x` and a much smaller `rest`.
 #[inline(always)]
-fn reduced_pair<S: Simd>(s: S, x: S::F, rest: S::F) -> (S::F, S::F, S::F) {
+fn reduced_pair<S: Simd>(s: S, x: S::F, rest: S::F) -> ReducedExponent<S::F> {
     let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
     let r = s.fnma(n, s.splat(0.693_145_75), x);
     let r = s.add(s.fnma(n, s.splat(1.428_606_8e-6), r), rest);
     let q = poly(s, r, [0.001_395_049, 0.008_368_89, 0.041_666_206, 0.166_665_18, 0.5]);
-    (n, r, s.fma(q, r, s.splat(1.0)))
+    ReducedExponent { n, r, q: s.fma(q, r, s.splat(1.0)) }
 }
 
 /// `tanh x`, within 2 ULP.
@@ -194,10 +204,10 @@ pub(crate) fn log<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(x, zero), s.splat(f32::NAN), r)
 }
 
-/// `x / (1 + e^z)`, where `e^z` is `2^n (1 + q r)` as [`reduced`] gives it and may be too large for a
-/// float: the sum is divided by the power where that is greater than 1, and so is the result.
+/// `x / (1 + e^z)` of the parts of `e^z`, which may be too large for a float: the sum is divided by the power where that is greater than 1, and so is the result.
 #[inline(always)]
-fn over_one_and_exp<S: Simd>(s: S, x: S::F, (n, r, q): (S::F, S::F, S::F)) -> S::F {
+fn over_one_and_exp<S: Simd>(s: S, x: S::F, exp: ReducedExponent<S::F>) -> S::F {
+    let ReducedExponent { n, r, q } = exp;
     let zero = s.splat(0.0);
     let one = s.splat(1.0);
     let power = s.scale_pow2(one, s.min(n, neg(s, n)));
@@ -244,7 +254,7 @@ pub(crate) fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
     let u = s.mul(a, a);
     let near = s.fma(x, poly(s, u, NORMAL_NEAR), s.splat(0.5));
     let rest = s.mul(s.fma_once(a, a, neg(s, u)), s.splat(-0.5));
-    let (n, r, q) = reduced_pair(s, s.mul(u, s.splat(-0.5)), rest);
+    let ReducedExponent { n, r, q } = reduced_pair(s, s.mul(u, s.splat(-0.5)), rest);
     let mut m = poly(s, s.sub(a, s.splat(2.25)), NORMAL_MILLS);
     let far = s.lt(s.splat(4.0), a);
     if s.any(far) {

@@ -86,6 +86,14 @@ impl IsaKernel for ColumnStrip<'_> {
     }
 }
 
+/// An axis of the result of a permutation.
+#[derive(Clone, Copy)]
+struct PermutedAxis {
+    size: usize,
+    /// Distance between its elements in what is permuted.
+    stride: usize,
+}
+
 /// Most dimensions of [`permute`].
 pub const MAX_RANK: usize = 16;
 
@@ -106,49 +114,48 @@ pub fn permute<T: Copy + Send + Sync>(
     if x.is_empty() {
         return;
     }
-    // Axes of y from the last to the first, as (size, stride in x); neighbours that stay
-    // neighbours are one.
+    // Axes of y from the last to the first; neighbours that stay neighbours are one.
     let mut stride_in_x = [1usize; MAX_RANK];
     for i in (0..shape.len().saturating_sub(1)).rev() {
         stride_in_x[i] = stride_in_x[i + 1] * shape[i + 1];
     }
-    let mut axes: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    let mut axes: Vec<PermutedAxis> = Vec::with_capacity(order.len());
     for &axis in order.iter().rev().filter(|&&axis| shape[axis] != 1) {
         let size = shape[axis];
         let stride = stride_in_x[axis];
         match axes.last_mut() {
-            Some(last) if last.0 * last.1 == stride => last.0 *= size,
-            _ => axes.push((size, stride)),
+            Some(last) if last.size * last.stride == stride => last.size *= size,
+            _ => axes.push(PermutedAxis { size, stride }),
         }
     }
     let y = DisjointSlice::new(y);
-    if let [rows, columns @ (_, 1), outer @ ..] = &axes[..] {
-        interchange(exec, x, (*rows, columns.0), outer, y);
+    if let [rows, PermutedAxis { size: columns, stride: 1 }, outer @ ..] = &axes[..] {
+        interchange(exec, x, *rows, *columns, outer, y);
         return;
     }
-    let run = axes.first().copied().unwrap_or((1, 1));
+    let run = axes.first().copied().unwrap_or(PermutedAxis { size: 1, stride: 1 });
     let outer = &axes[axes.len().min(1)..];
-    let runs = x.len() / run.0;
-    exec.pool.run_ranges(runs, 16_384usize.div_ceil(run.0), |range| {
+    let runs = x.len() / run.size;
+    exec.pool.run_ranges(runs, 16_384usize.div_ceil(run.size), |range| {
         let mut place = [0usize; MAX_RANK];
         let mut from = 0;
         let mut rest = range.start;
-        for (at, &(size, stride)) in place.iter_mut().zip(outer) {
+        for (at, &PermutedAxis { size, stride }) in place.iter_mut().zip(outer) {
             *at = rest % size;
             rest /= size;
             from += *at * stride;
         }
         for index in range {
             // SAFETY: ranges are disjoint, so runs are.
-            let y = unsafe { y.range(index * run.0..(index + 1) * run.0) };
-            if run.1 == 1 {
-                y.copy_from_slice(&x[from..from + run.0]);
+            let y = unsafe { y.range(index * run.size..(index + 1) * run.size) };
+            if run.stride == 1 {
+                y.copy_from_slice(&x[from..from + run.size]);
             } else {
                 for (i, y) in y.iter_mut().enumerate() {
-                    *y = x[from + i * run.1];
+                    *y = x[from + i * run.stride];
                 }
             }
-            for (at, &(size, stride)) in place.iter_mut().zip(outer) {
+            for (at, &PermutedAxis { size, stride }) in place.iter_mut().zip(outer) {
                 *at += 1;
                 from += stride;
                 if *at < size {
@@ -168,36 +175,36 @@ const BLOCK: usize = 32;
 /// The same where the lines are so few that they are read side by side.
 const FEW_LINES: (usize, usize) = (4, 2048);
 
-/// Turns matrices around: the innermost axis of `y` has `rows.0` elements that lie `rows.1` apart in
-/// `x`, and those of the next one, `columns`, are adjacent there. `outer` are the other axes of `y`,
-/// from the last to the first.
+/// Turns matrices around: the innermost axis of `y` is `rows`, and the `columns` elements of the next
+/// one are adjacent in `x`. `outer` are the other axes of `y`, from the last to the first.
 fn interchange<T: Copy + Send + Sync>(
     exec: KernelContext<'_>,
     x: &[T],
-    (rows, columns): ((usize, usize), usize),
-    outer: &[(usize, usize)],
+    rows: PermutedAxis,
+    columns: usize,
+    outer: &[PermutedAxis],
     y: DisjointSlice<T>,
 ) {
-    let block = if rows.0 <= FEW_LINES.0 { FEW_LINES.1 } else { BLOCK };
+    let block = if rows.size <= FEW_LINES.0 { FEW_LINES.1 } else { BLOCK };
     let strips = columns.div_ceil(block);
-    let matrices: usize = outer.iter().map(|axis| axis.0).product();
-    let grain = 16_384usize.div_ceil(rows.0 * block.min(columns));
+    let matrices: usize = outer.iter().map(|axis| axis.size).product();
+    let grain = 16_384usize.div_ceil(rows.size * block.min(columns));
     exec.pool.run_ranges(matrices * strips, grain, |range| {
         for task in range {
             let matrix = task / strips;
             let first = task % strips * block;
             let mut rest = matrix;
             let mut from = first;
-            for &(size, stride) in outer {
+            for &PermutedAxis { size, stride } in outer {
                 from += rest % size * stride;
                 rest /= size;
             }
             let count = block.min(columns - first);
-            let start = (matrix * columns + first) * rows.0;
+            let start = (matrix * columns + first) * rows.size;
             // SAFETY: strips are disjoint, and inside `y`.
-            let y = unsafe { y.range(start..start + count * rows.0) };
-            let line = |row: usize| &x[from + row * rows.1..][..count];
-            match rows.0 {
+            let y = unsafe { y.range(start..start + count * rows.size) };
+            let line = |row: usize| &x[from + row * rows.stride..][..count];
+            match rows.size {
                 2 => {
                     for (y, (&a, &b)) in
                         y.as_chunks_mut().0.iter_mut().zip(line(0).iter().zip(line(1)))
@@ -217,7 +224,7 @@ fn interchange<T: Copy + Send + Sync>(
                         *y = [a, b, c, d];
                     }
                 }
-                _ => turn(rows.0, line, y),
+                _ => turn(rows.size, line, y),
             }
         }
     });

@@ -43,6 +43,25 @@ impl ResizeSamples {
     }
 }
 
+/// The axis of length `length` of a tensor `[outer, length, inner]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MiddleAxis {
+    /// Elements of the axes before it.
+    pub outer: usize,
+    /// Its own length.
+    pub length: usize,
+    /// Elements of the axes behind it.
+    pub inner: usize,
+}
+
+impl MiddleAxis {
+    /// Elements of the tensor, where they can be counted.
+    #[must_use]
+    pub fn elements(&self) -> Option<usize> {
+        self.outer.checked_mul(self.length)?.checked_mul(self.inner)
+    }
+}
+
 /// Resizes the middle axis of `[outer, length, inner]` into `[outer, samples.len(), inner]`.
 ///
 /// # Panics
@@ -51,12 +70,13 @@ pub fn resize_axis(
     exec: KernelContext<'_>,
     samples: &ResizeSamples,
     x: &[f32],
-    [outer, length, inner]: [usize; 3],
+    axis: MiddleAxis,
     y: &mut [f32],
 ) {
-    let size = |length: usize| outer.checked_mul(length).and_then(|rows| rows.checked_mul(inner));
-    assert!(size(length) == Some(x.len()), "resize: {} of {outer}x{length}x{inner}", x.len());
-    assert!(size(samples.len()) == Some(y.len()), "resize: {} values into {}", x.len(), y.len());
+    let MiddleAxis { outer, length, inner } = axis;
+    let resized = MiddleAxis { length: samples.len(), ..axis };
+    assert!(axis.elements() == Some(x.len()), "resize: {} of {outer}x{length}x{inner}", x.len());
+    assert!(resized.elements() == Some(y.len()), "resize: {} values into {}", x.len(), y.len());
     assert!(samples.input <= length, "resize: place {} of {length}", samples.input);
     if y.is_empty() {
         return;
@@ -170,7 +190,8 @@ mod tests {
             for isa in Isa::available() {
                 let mut y = vec![f32::NAN; outer * 5 * inner];
                 let exec = KernelContext { pool: &pool, isa };
-                resize_axis(exec, &samples, &x, [outer, 5, inner], &mut y);
+                let axis = MiddleAxis { outer, length: 5, inner };
+                resize_axis(exec, &samples, &x, axis, &mut y);
                 for (at, got) in y.iter().enumerate() {
                     let o = at / inner / 5;
                     let place = at / inner % 5;
@@ -189,6 +210,7 @@ mod tests {
         let pool = ThreadPool::new(1);
         let mut samples = ResizeSamples::default();
         samples.push([(2, 1.0)]);
-        resize_axis(KernelContext::new(&pool), &samples, &[0.0; 2], [1, 2, 1], &mut [0.0]);
+        let axis = MiddleAxis { outer: 1, length: 2, inner: 1 };
+        resize_axis(KernelContext::new(&pool), &samples, &[0.0; 2], axis, &mut [0.0]);
     }
 }

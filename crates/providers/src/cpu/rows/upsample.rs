@@ -4,7 +4,7 @@ use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::convolution::{ConvGeometry, ConvTranspose};
 use galatea_graph::ops::resize::{CoordinateMode, Resize, WeightedSample};
 use galatea_kernels::conv::{ConvParams, PackedTransposed, TransposedSizes, conv_transposed};
-use galatea_kernels::resize::{ResizeSamples, resize_axis};
+use galatea_kernels::resize::{MiddleAxis, ResizeSamples, resize_axis};
 
 use super::image::{ImageShape, image_in, image_out, leading, ones, supports_conv};
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, WeightBytes, packing};
@@ -38,10 +38,17 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     },
 ];
 
-/// One axis to resize: its places, and `[outer, length, inner]` around it.
+/// One axis to resize, and its places.
 struct ResizingAxis {
     samples: ResizeSamples,
-    shape: [usize; 3],
+    axis: MiddleAxis,
+}
+
+impl ResizingAxis {
+    /// Elements before the axis is resized.
+    fn input(&self) -> usize {
+        self.axis.outer * self.axis.length * self.axis.inner
+    }
 }
 
 impl CpuKernel for Resize {
@@ -68,12 +75,15 @@ impl CpuKernel for Resize {
             if places.len() == shape[axis] && places.iter().enumerate().all(still) {
                 continue;
             }
-            let outer = now[..axis].iter().product();
-            let inner = now[axis + 1..].iter().product();
-            steps.push(ResizingAxis { samples: samples(places), shape: [outer, now[axis], inner] });
+            let whole = MiddleAxis {
+                outer: now[..axis].iter().product(),
+                length: now[axis],
+                inner: now[axis + 1..].iter().product(),
+            };
+            steps.push(ResizingAxis { samples: samples(places), axis: whole });
             now[axis] = places.len();
         }
-        let between = |step: &ResizingAxis| step.shape[0] * step.samples.len() * step.shape[2];
+        let between = |step: &ResizingAxis| step.axis.outer * step.samples.len() * step.axis.inner;
         let rooms = steps.iter().rev().skip(1).map(between).max().unwrap_or(0);
         let scratch = 2 * rooms;
         Ok(CpuStep::new(move |call| {
@@ -88,22 +98,15 @@ impl CpuKernel for Resize {
             for (at, step) in before.iter().enumerate() {
                 let len = between(step);
                 if at == 0 {
-                    resize_axis(call.exec, &step.samples, x, step.shape, &mut to[..len]);
+                    resize_axis(call.exec, &step.samples, x, step.axis, &mut to[..len]);
                 } else {
-                    let input: usize = step.shape.iter().product();
-                    resize_axis(
-                        call.exec,
-                        &step.samples,
-                        &from[..input],
-                        step.shape,
-                        &mut to[..len],
-                    );
+                    let x = &from[..step.input()];
+                    resize_axis(call.exec, &step.samples, x, step.axis, &mut to[..len]);
                 }
                 std::mem::swap(&mut from, &mut to);
             }
-            let input: usize = last.shape.iter().product();
-            let x = if before.is_empty() { x } else { &from[..input] };
-            resize_axis(call.exec, &last.samples, x, last.shape, y.slice());
+            let x = if before.is_empty() { x } else { &from[..last.input()] };
+            resize_axis(call.exec, &last.samples, x, last.axis, y.slice());
             Ok(())
         })
         .with_scratch(scratch))
