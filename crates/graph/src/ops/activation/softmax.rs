@@ -32,7 +32,8 @@ fn infer(x: &Fact, axis: i64, flatten: bool) -> Result<Vec<Fact>, OpError> {
 /// Replaces every row by a function of it.
 fn map_rows(
     x: &Tensor,
-    (axis, flatten): (i64, bool),
+    axis: i64,
+    flatten: bool,
     function: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Result<Vec<Tensor>, OpError> {
     let lanes = rows(x.shape(), axis, flatten)?;
@@ -69,7 +70,7 @@ macro_rules! row_operator {
             }
 
             fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-                map_rows(inputs.required(0)?, (self.axis, self.flatten), $function)
+                map_rows(inputs.required(0)?, self.axis, self.flatten, $function)
             }
         }
     };

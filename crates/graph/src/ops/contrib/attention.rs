@@ -153,14 +153,14 @@ impl Operator for ContribAttention {
         let v = v.after(half(past, 1)?.as_ref(), "the past")?;
         let [batch, heads, total, width] = k.shape;
         let before = total - length;
-        let mask = KeyMask::read(inputs.optional(3), [batch, length, total], before)?;
+        let mask = KeyMask::read(inputs.optional(3), batch, length, total, before)?;
         let extra = ScoreBias::read(inputs.optional(5), [batch, heads, length, total])?;
         let hidden = f64::from(self.mask_filter_value);
         let bias = |[b, h, s, t]: [usize; 4]| {
             if self.unidirectional && t > before + s {
                 return f64::NEG_INFINITY;
             }
-            extra.at([b, h, s, t]) + if mask.sees([b, s, t]) { 0.0 } else { hidden }
+            extra.at(b, h, s, t) + if mask.sees(b, s, t) { 0.0 } else { hidden }
         };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);

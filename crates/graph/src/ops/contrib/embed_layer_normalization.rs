@@ -54,7 +54,7 @@ impl EmbeddingTable {
 }
 
 /// Positions are counted where they are no input.
-fn positions(input: Option<&Tensor>, [batch, length]: [usize; 2]) -> Result<Vec<i64>, OpError> {
+fn positions(input: Option<&Tensor>, batch: usize, length: usize) -> Result<Vec<i64>, OpError> {
     let Some(tensor) = input else {
         let row = (0..length).map(|at| i64::try_from(at).unwrap_or(i64::MAX));
         return Ok((0..batch).flat_map(|_| row.clone()).collect());
@@ -103,7 +103,7 @@ impl Operator for EmbedLayerNormalization {
             }
             None => vec![0; ids.len()],
         };
-        let positions = positions(inputs.optional(8), [batch, length])?;
+        let positions = positions(inputs.optional(8), batch, length)?;
         let mut sums = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
         for ((&id, &position), &kind) in ids.iter().zip(&positions).zip(&kinds) {
             let word = words.row(id, "word")?;

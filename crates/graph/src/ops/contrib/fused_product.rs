@@ -101,7 +101,7 @@ impl FusedGemm {
         let alpha = context.attributes.float("activation_alpha")?;
         let beta = context.attributes.float("activation_beta")?;
         let gamma = context.attributes.float("activation_gamma")?;
-        let activation = activation(&name, [alpha, beta, gamma])?;
+        let activation = activation(&name, alpha, beta, gamma)?;
         Ok(Box::new(Self { gemm, activation }))
     }
 }
@@ -109,7 +109,9 @@ impl FusedGemm {
 /// The activation of a name and its parameters, with ONNX's defaults.
 pub(super) fn activation(
     name: &str,
-    [alpha, beta, gamma]: [Option<f32>; 3],
+    alpha: Option<f32>,
+    beta: Option<f32>,
+    gamma: Option<f32>,
 ) -> Result<Option<ActivationKind>, OpError> {
     Ok(Some(match name {
         "" => return Ok(None),

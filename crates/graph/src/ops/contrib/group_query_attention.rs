@@ -229,7 +229,7 @@ impl Operator for GroupQueryAttention {
             if behind || before || t >= lengths.longest {
                 return f64::NEG_INFINITY;
             }
-            extra.at([b, h, s, t])
+            extra.at(b, h, s, t)
         };
         let sinks = inputs.optional(11).map(floats).transpose()?;
         let sink =

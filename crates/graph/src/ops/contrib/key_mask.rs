@@ -38,7 +38,9 @@ impl KeyMask {
     /// Fails when the shape is none of the known ones.
     pub(super) fn read(
         tensor: Option<&Tensor>,
-        [batch, queries, total]: [usize; 3],
+        batch: usize,
+        queries: usize,
+        total: usize,
         past: usize,
     ) -> Result<Self, OpError> {
         let Some(tensor) = tensor else {
@@ -65,7 +67,7 @@ impl KeyMask {
     }
 
     /// Returns whether a query sees a key.
-    pub(super) fn sees(&self, [batch, query, key]: [usize; 3]) -> bool {
+    pub(super) fn sees(&self, batch: usize, query: usize, key: usize) -> bool {
         let number = |at: usize| self.numbers.get(at).copied().unwrap_or(0);
         let position = i64::try_from(key).unwrap_or(i64::MAX);
         match self.form {
@@ -114,11 +116,11 @@ impl ScoreBias {
     }
 
     /// Returns the value that is added to a score.
-    pub(super) fn at(&self, [b, h, s, t]: [usize; 4]) -> f64 {
+    pub(super) fn at(&self, batch: usize, head: usize, query: usize, key: usize) -> f64 {
         let Some((values, shape)) = &self.0 else { return 0.0 };
-        let b = if shape[0] == 1 { 0 } else { b };
-        let h = if shape[1] == 1 { 0 } else { h };
-        values[((b * shape[1] + h) * shape[2] + s) * shape[3] + t]
+        let batch = if shape[0] == 1 { 0 } else { batch };
+        let head = if shape[1] == 1 { 0 } else { head };
+        values[((batch * shape[1] + head) * shape[2] + query) * shape[3] + key]
     }
 }
 
@@ -128,8 +130,8 @@ mod tests {
     use crate::ops::testing::tensor;
 
     fn seen(mask: &Tensor) -> Vec<usize> {
-        let mask = KeyMask::read(Some(mask), [1, 1, 4], 3).unwrap();
-        (0..4).filter(|key| mask.sees([0, 0, *key])).collect()
+        let mask = KeyMask::read(Some(mask), 1, 1, 4, 3).unwrap();
+        (0..4).filter(|key| mask.sees(0, 0, *key)).collect()
     }
 
     #[test]
@@ -141,6 +143,6 @@ mod tests {
         let mut square = [1_i32; 16];
         square[12] = 0;
         assert_eq!(seen(&tensor(&[1, 1, 4, 4], &square)), [1, 2, 3]);
-        assert!(KeyMask::read(Some(&tensor(&[3], &[1_i32; 3])), [1, 1, 4], 3).is_err());
+        assert!(KeyMask::read(Some(&tensor(&[3], &[1_i32; 3])), 1, 1, 4, 3).is_err());
     }
 }

@@ -163,14 +163,14 @@ impl Operator for MultiHeadAttention {
         let ([batch, heads, length, width], total) = (q.shape, k.shape[2]);
         divided(heads * width, self.num_heads, "the query")?;
         let before = past.0.map_or(0, |past| past.shape()[2]);
-        let mask = KeyMask::read(inputs.optional(4), [batch, length, total], before)?;
+        let mask = KeyMask::read(inputs.optional(4), batch, length, total, before)?;
         let extra = ScoreBias::read(inputs.optional(5), [batch, heads, length, total])?;
         let hidden = f64::from(self.mask_filter_value);
         let bias = |[b, h, s, t]: [usize; 4]| {
             if self.unidirectional && t > before + s {
                 return f64::NEG_INFINITY;
             }
-            extra.at([b, h, s, t]) + if mask.sees([b, s, t]) { 0.0 } else { hidden }
+            extra.at(b, h, s, t) + if mask.sees(b, s, t) { 0.0 } else { hidden }
         };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
         let scale = self.scale.map_or_else(|| 1.0 / (width as f64).sqrt(), f64::from);

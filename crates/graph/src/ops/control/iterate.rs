@@ -34,10 +34,16 @@ fn varying(fact: &Fact) -> Fact {
     Fact { value: None, elements: None, ..fact.clone() }
 }
 
-/// Facts of a body's own inputs: those before the carried values, the carried values, and those
-/// after them.
-pub(super) type BodyInputFacts<'a> = (IterationSlots<'a>, IterationSlots<'a>, IterationSlots<'a>);
-type IterationSlots<'a> = &'a [Option<Fact>];
+/// Facts of a body's own inputs.
+#[derive(Clone, Copy)]
+pub(super) struct BodyInputFacts<'a> {
+    /// Facts of the inputs before the carried values.
+    pub(super) before: &'a [Option<Fact>],
+    /// Facts of the carried values.
+    pub(super) carried: &'a [Option<Fact>],
+    /// Facts of the inputs after the carried values.
+    pub(super) after: &'a [Option<Fact>],
+}
 
 /// Facts that hold in every iteration of a body: of the values that it carries from one to the
 /// next, and of its outputs.
@@ -52,7 +58,7 @@ pub(super) struct SettledFacts {
 /// Fails when an operator inside refuses its inputs, or a carried value changes its type.
 pub(super) fn settle(
     body: &OperatorBody,
-    (before, carried, after): BodyInputFacts<'_>,
+    own: BodyInputFacts<'_>,
     skip: usize,
     inputs: OperatorInputs<'_, Fact>,
 ) -> Result<SettledFacts, OpError> {
@@ -60,14 +66,14 @@ pub(super) fn settle(
         fact.as_ref().map(|fact| Fact::unranked(fact.dtype).within(fact.kind))
     };
     let mut carried: Vec<Option<Fact>> =
-        carried.iter().map(|fact| fact.as_ref().map(varying)).collect();
+        own.carried.iter().map(|fact| fact.as_ref().map(varying)).collect();
     if body.height() > TALL {
         carried = carried.iter().map(unranked).collect();
     }
     let mut tries = 0;
     loop {
-        let own = [before, &carried, after].concat();
-        let outputs = body.infer(&own, inputs)?;
+        let all = [own.before, &carried, own.after].concat();
+        let outputs = body.infer(&all, inputs)?;
         let next: Vec<Option<Fact>> = collected(
             &mut carried
                 .iter()

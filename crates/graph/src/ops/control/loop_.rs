@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::iterate::{CollectedOutputs, SettledFacts, condition, settle, stacked_fact};
+use super::iterate::{
+    BodyInputFacts, CollectedOutputs, SettledFacts, condition, settle, stacked_fact,
+};
 use crate::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::Datum;
@@ -63,7 +65,8 @@ impl Loop {
         let before = [number(DataType::Int64, 0), number(DataType::Bool, 1)];
         let carried: Vec<Option<Fact>> =
             (0..self.carried).map(|at| self.input(inputs, CONTROL + at).cloned()).collect();
-        settle(&self.body, (&before, &carried, &[]), 1, inputs)
+        let own = BodyInputFacts { before: &before, carried: &carried, after: &[] };
+        settle(&self.body, own, 1, inputs)
     }
 
     /// Returns the number of iterations, where that is known: the condition holds from first to

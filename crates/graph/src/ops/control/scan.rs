@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use super::iterate::{CollectedOutputs, SettledFacts, settle, stacked, stacked_fact};
+use super::iterate::{
+    BodyInputFacts, CollectedOutputs, SettledFacts, settle, stacked, stacked_fact,
+};
 use crate::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::Datum;
@@ -194,7 +196,8 @@ impl Scan {
             }
             slices.push(fact.map(|fact| without(&fact, walk.axis)).transpose()?);
         }
-        Ok((settle(&self.body, (&[], &states, &slices), 0, inputs)?, length))
+        let own = BodyInputFacts { before: &[], carried: &states, after: &slices };
+        Ok((settle(&self.body, own, 0, inputs)?, length))
     }
 
     fn slices(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Option<Fact>>, OpError> {

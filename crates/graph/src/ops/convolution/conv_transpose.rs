@@ -127,8 +127,10 @@ impl ConvTranspose {
     /// Adds every input element, times the window, to the output.
     fn spread(
         &self,
-        (x, x_shape): (&[f64], &[usize]),
-        (w, w_shape): (&[f64], &[usize]),
+        x: &[f64],
+        x_shape: &[usize],
+        w: &[f64],
+        w_shape: &[usize],
         geometry: &ConvGeometry,
         result: &mut [f64],
     ) {
@@ -221,7 +223,7 @@ impl Operator for ConvTranspose {
         let mut result = vec![0.0; bounds::bounded(DataType::Fp64, &shape)?];
         let x_values = values::floats(x)?;
         let w_values = values::floats(w)?;
-        self.spread((&x_values, image), (&w_values, weights), &geometry, &mut result);
+        self.spread(&x_values, image, &w_values, weights, &geometry, &mut result);
         if let Some(bias) = bias(inputs.optional(2), channels)? {
             let plane = geometry.output.iter().product::<usize>().max(1);
             for (at, value) in result.iter_mut().enumerate() {

@@ -36,16 +36,26 @@ struct WindowBend {
     places: usize,
 }
 
+/// A cell of the window at a place of the result.
+#[derive(Clone, Copy)]
+struct BentCell {
+    image: usize,
+    /// The group of channels that have offsets of their own.
+    group: usize,
+    cell: usize,
+    place: usize,
+}
+
 impl WindowBend {
     /// By how far a cell moves along an axis of `axes`.
-    fn offset(&self, [n, group, cell, place]: [usize; 4], axis: usize, axes: usize) -> f64 {
-        let row = ((n * self.groups + group) * self.cells + cell) * axes + axis;
-        self.offsets[row * self.places + place]
+    fn offset(&self, at: BentCell, axis: usize, axes: usize) -> f64 {
+        let row = ((at.image * self.groups + at.group) * self.cells + at.cell) * axes + axis;
+        self.offsets[row * self.places + at.place]
     }
 
-    fn factor(&self, [n, group, cell, place]: [usize; 4]) -> f64 {
-        let row = (n * self.groups + group) * self.cells + cell;
-        self.mask.as_ref().map_or(1.0, |mask| mask[row * self.places + place])
+    fn factor(&self, at: BentCell) -> f64 {
+        let row = (at.image * self.groups + at.group) * self.cells + at.cell;
+        self.mask.as_ref().map_or(1.0, |mask| mask[row * self.places + at.place])
     }
 }
 
@@ -164,7 +174,7 @@ impl Operator for DeformConv {
                 let mut seen = vec![0.0; channels * cells];
                 for (cell, inside) in bounds::indices(kernel).enumerate() {
                     for group in 0..self.offset_group {
-                        let at = [n, group, cell, place];
+                        let at = BentCell { image: n, group, cell, place };
                         let mut moved = self.place(&output, &inside, &geometry);
                         for (axis, along) in moved.iter_mut().enumerate() {
                             *along += bend.offset(at, axis, kernel.len());

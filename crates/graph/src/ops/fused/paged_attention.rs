@@ -259,7 +259,7 @@ impl CacheNumbers {
     }
 
     /// The number of the vector at a place.
-    fn vector(&self, head: usize, (block, at): (usize, usize)) -> usize {
+    fn vector(&self, head: usize, block: usize, at: usize) -> usize {
         (block * self.shape[1] + head) * self.sizes().0 + at
     }
 
@@ -356,13 +356,13 @@ impl Operator for PagedAttention {
         let v = rows_of(2)?;
         let [width, value_width] = steps.widths;
         for (row, sequence, position) in steps.rows() {
-            let place = steps.place(sequence, position);
+            let (block, at) = steps.place(sequence, position);
             for head in 0..self.kv_num_heads {
-                let at = row * self.kv_num_heads + head;
-                let key = keys.vector(head, place);
-                let value = values.vector(head, place);
-                keys.write(key, &k[at * width..][..width])?;
-                values.write(value, &v[at * value_width..][..value_width])?;
+                let own = row * self.kv_num_heads + head;
+                let key = keys.vector(head, block, at);
+                let value = values.vector(head, block, at);
+                keys.write(key, &k[own * width..][..width])?;
+                values.write(value, &v[own * value_width..][..value_width])?;
             }
         }
         let scale = self.scale.map_or(1.0 / (width as f64).sqrt(), f64::from);
@@ -377,7 +377,8 @@ impl Operator for PagedAttention {
                 let shared = head / (self.num_heads / self.kv_num_heads);
                 let query = &q[(row * self.num_heads + head) * width..][..width];
                 let places = (first..=position).map(|p| steps.place(sequence, p));
-                let vectors: Vec<usize> = places.map(|place| keys.vector(shared, place)).collect();
+                let vectors: Vec<usize> =
+                    places.map(|(block, at)| keys.vector(shared, block, at)).collect();
                 let score = |&vector: &usize| {
                     let product: f64 = query.iter().zip(keys.row(vector)).map(|(q, k)| q * k).sum();
                     let scaled = scale * product;

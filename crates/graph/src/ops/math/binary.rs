@@ -175,7 +175,8 @@ impl Operator for Binary {
         self.kind.check(a.dtype())?;
         expect_same(a.dtype(), b.dtype())?;
         let result = elementwise(
-            (a, b),
+            a,
+            b,
             a.dtype(),
             |a, b| self.kind.float(a, b),
             |a, b| self.kind.integer(a, b),
@@ -186,7 +187,8 @@ impl Operator for Binary {
 
 /// Applies a function to pairs of elements of two number tensors of one type.
 pub(crate) fn elementwise(
-    (a, b): (&Tensor, &Tensor),
+    a: &Tensor,
+    b: &Tensor,
     dtype: DataType,
     float: impl Fn(f64, f64) -> f64,
     integer: impl Fn(i128, i128) -> Result<i128, OpError>,

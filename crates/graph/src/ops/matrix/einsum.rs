@@ -179,7 +179,8 @@ impl EinsumLoops {
     fn run<T: Copy>(
         &self,
         inputs: &[Vec<T>],
-        (zero, one): (T, T),
+        zero: T,
+        one: T,
         multiply: impl Fn(T, T) -> T,
         add: impl Fn(T, T) -> T,
     ) -> Vec<T> {
@@ -263,11 +264,12 @@ impl Operator for Einsum {
             }
         }
         let values = if dtype.is_float() {
-            TensorValues::Floats(loops.run(&floats, (0.0, 1.0), |a, b| a * b, |a, b| a + b))
+            TensorValues::Floats(loops.run(&floats, 0.0, 1.0, |a, b| a * b, |a, b| a + b))
         } else {
             TensorValues::Integers(loops.run(
                 &integers,
-                (0, 1),
+                0,
+                1,
                 i128::wrapping_mul,
                 i128::wrapping_add,
             ))

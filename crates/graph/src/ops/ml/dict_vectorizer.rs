@@ -22,8 +22,10 @@ pub struct DictVectorizer {
 impl DictVectorizer {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let names = ("string_vocabulary", "int64_vocabulary");
-        Ok(Box::new(Self { vocabulary: ClassifierLabels::parse(&mut context.attributes, names)? }))
+        let attributes = &mut context.attributes;
+        let vocabulary =
+            ClassifierLabels::parse(attributes, "string_vocabulary", "int64_vocabulary")?;
+        Ok(Box::new(Self { vocabulary }))
     }
 
     fn expect(&self, key: MapKey) -> Result<(), OpError> {

@@ -27,7 +27,8 @@ impl ClassifierLabels {
     /// Reads the attribute that is there of two.
     pub(super) fn parse(
         attributes: &mut AttributeReader<'_>,
-        (strings, integers): (&'static str, &'static str),
+        strings: &'static str,
+        integers: &'static str,
     ) -> Result<Self, OpError> {
         let texts = attributes.strings(strings)?.unwrap_or_default();
         let numbers = attributes.ints(integers)?.unwrap_or_default();

@@ -28,7 +28,7 @@ impl LinearClassifier {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let labels =
-            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
+            ClassifierLabels::parse(attributes, "classlabels_strings", "classlabels_ints")?;
         let post_transform = PostTransform::parse(attributes)?;
         // The coefficients already are those of the one scheme or the other.
         attributes.ignore("multi_class");

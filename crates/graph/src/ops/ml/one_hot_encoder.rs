@@ -28,7 +28,7 @@ impl OneHotEncoder {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let zeros = attributes.flag("zeros", true)?;
-        let categories = ClassifierLabels::parse(attributes, ("cats_strings", "cats_int64s"))?;
+        let categories = ClassifierLabels::parse(attributes, "cats_strings", "cats_int64s")?;
         let width = categories.len();
         let texts = categories.dtype() == DataType::Bytes;
         let items: Vec<LabelKey> = match categories {

@@ -58,7 +58,7 @@ impl SvmClassifier {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let labels =
-            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_ints"))?;
+            ClassifierLabels::parse(attributes, "classlabels_strings", "classlabels_ints")?;
         let post_transform = PostTransform::parse(attributes)?;
         let counts = attributes.ints("vectors_per_class")?.unwrap_or_default();
         let counts = bounds::lengths(&counts, "an entry of 'vectors_per_class'")?;

@@ -43,7 +43,7 @@ impl TreeEnsembleClassifier {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let labels =
-            ClassifierLabels::parse(attributes, ("classlabels_strings", "classlabels_int64s"))?;
+            ClassifierLabels::parse(attributes, "classlabels_strings", "classlabels_int64s")?;
         let post_transform = PostTransform::parse(attributes)?;
         let base_values = node_lists::doubles(context, "base_values", "base_values_as_tensor")?;
         let base_values = base_values.unwrap_or_default();

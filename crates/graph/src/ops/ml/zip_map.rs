@@ -22,8 +22,10 @@ pub struct ZipMap {
 impl ZipMap {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        let names = ("classlabels_strings", "classlabels_int64s");
-        Ok(Box::new(Self { labels: ClassifierLabels::parse(&mut context.attributes, names)? }))
+        let attributes = &mut context.attributes;
+        let labels =
+            ClassifierLabels::parse(attributes, "classlabels_strings", "classlabels_int64s")?;
+        Ok(Box::new(Self { labels }))
     }
 
     fn expect(&self, dtype: DataType, shape: Option<&[Option<usize>]>) -> Result<(), OpError> {

@@ -52,7 +52,7 @@ impl BatchNormalization {
         Ok(Box::new(Self { epsilon, momentum, training, each_element }))
     }
 
-    fn normalise(&self, x: f64, [scale, bias, mean, variance]: [f64; 4]) -> f64 {
+    fn normalise(&self, x: f64, scale: f64, bias: f64, mean: f64, variance: f64) -> f64 {
         (x - mean) / (variance + f64::from(self.epsilon)).sqrt() * scale + bias
     }
 
@@ -76,7 +76,7 @@ impl BatchNormalization {
         let mut all = floats(x)?;
         for row in all.chunks_mut(scale.len().max(1)) {
             for (at, value) in row.iter_mut().enumerate() {
-                *value = self.normalise(*value, [scale[at], bias[at], mean[at], variance[at]]);
+                *value = self.normalise(*value, scale[at], bias[at], mean[at], variance[at]);
             }
         }
         Ok(vec![from_floats(x.dtype(), x.shape(), all)?])
@@ -149,8 +149,11 @@ impl Operator for BatchNormalization {
         }
         for (index, values) in all.chunks_mut(inner.max(1)).enumerate() {
             let channel = index % channels;
-            let set = [scale[channel], bias[channel], mean[channel], variance[channel]];
-            values.iter_mut().for_each(|value| *value = self.normalise(*value, set));
+            let factor = scale[channel];
+            let mean = mean[channel];
+            for value in values {
+                *value = self.normalise(*value, factor, bias[channel], mean, variance[channel]);
+            }
         }
         let mut results = vec![from_floats(x.dtype(), x.shape(), all)?];
         for (input, values) in outputs.into_iter().take(self.training.saturating_sub(1)) {

@@ -301,7 +301,8 @@ impl RecurrentAttributes {
         &self,
         inputs: OperatorInputs<'_, Tensor>,
         gates: usize,
-        (cell, p): (Option<&Tensor>, Option<&Tensor>),
+        cell: Option<&Tensor>,
+        p: Option<&Tensor>,
         step: &dyn Fn(&RecurrentPass<'_>, &[f64], &RecurrentState) -> RecurrentState,
     ) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;

@@ -68,8 +68,9 @@ impl Operator for Lstm {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let extra = (inputs.optional(6), inputs.optional(7));
-        self.recurrence.run(inputs, 4, extra, &|pass, x, state| self.step(pass, x, state))
+        let cell = inputs.optional(6);
+        let peepholes = inputs.optional(7);
+        self.recurrence.run(inputs, 4, cell, peepholes, &|pass, x, state| self.step(pass, x, state))
     }
 }
 

@@ -94,8 +94,8 @@ impl Pad {
     }
 
     /// The position that each output position of an axis reads; `None` where it is padding.
-    fn sources(&self, len: usize, (begin, end): (i64, i64)) -> Result<Vec<Option<usize>>, OpError> {
-        let total = padded(len, (begin, end))?;
+    fn sources(&self, len: usize, begin: i64, end: i64) -> Result<Vec<Option<usize>>, OpError> {
+        let total = padded(len, begin, end)?;
         bounds::bounded(DataType::Int64, &[total, 2])?;
         // Negative pads cut first; the frame is drawn around what is left.
         let first = bounds::length(begin.saturating_neg().max(0), "a pad")?;
@@ -143,7 +143,7 @@ impl Pad {
 }
 
 /// The length of an axis with its pads.
-fn padded(len: usize, (begin, end): (i64, i64)) -> Result<usize, OpError> {
+fn padded(len: usize, begin: i64, end: i64) -> Result<usize, OpError> {
     let signed = i64::try_from(len).ok();
     let total = signed.and_then(|len| len.checked_add(begin)).and_then(|len| len.checked_add(end));
     total.and_then(|total| usize::try_from(total).ok()).ok_or_else(|| {
@@ -207,7 +207,7 @@ impl Operator for Pad {
         };
         let pairs = self.pairs(dims.len(), &pads, axes.flatten().as_deref())?;
         let length = |(dim, pair): (&Dim, (i64, i64))| match (dim.known(), pair) {
-            (Some(len), pair) => padded(len, pair).map(Dim::Known),
+            (Some(len), (begin, end)) => padded(len, begin, end).map(Dim::Known),
             (None, (0, 0)) => Ok(dim.clone()),
             (None, _) => Ok(Dim::Unknown),
         };
@@ -224,9 +224,10 @@ impl Operator for Pad {
         let axes = inputs.optional(3).map(Tensor::to_i64_vec).transpose()?;
         let pairs = self.pairs(data.rank(), &pads, axes.as_deref())?;
         let lengths = data.shape().iter().zip(&pairs);
-        let shape = lengths.clone().map(|(&len, &pair)| padded(len, pair));
+        let shape = lengths.clone().map(|(&len, &(begin, end))| padded(len, begin, end));
         bounds::bounded(data.dtype(), &shape.collect::<Result<Vec<_>, _>>()?)?;
-        let sources = collected(&mut lengths.map(|(&len, &pair)| self.sources(len, pair)))?;
+        let sources =
+            collected(&mut lengths.map(|(&len, &(begin, end))| self.sources(len, begin, end)))?;
         let fill = self.fill(inputs, data.dtype())?;
         Ok(vec![with_carrier!(data.dtype(), T => gather::<T>(data, &sources, &fill))?])
     }

@@ -42,16 +42,21 @@ pub struct SliceRange {
     pub step: isize,
 }
 
+/// A range of an axis as a model gives it: negative positions count from the end.
+#[derive(Clone, Copy, Debug)]
+struct RequestedSlice {
+    start: i64,
+    end: i64,
+    step: i64,
+}
+
 impl SliceRange {
     /// Clamps a range to an axis as ONNX says.
     ///
     /// # Errors
     /// Fails when the step is 0.
-    fn resolve(
-        axis: usize,
-        len: usize,
-        (start, end, step): (i64, i64, i64),
-    ) -> Result<Self, OpError> {
+    fn resolve(axis: usize, len: usize, slice: RequestedSlice) -> Result<Self, OpError> {
+        let step = slice.step;
         let range = |start: i64, count: i64| -> Result<Self, OpError> {
             Ok(Self {
                 axis,
@@ -67,8 +72,8 @@ impl SliceRange {
         };
         let n = i64::try_from(len).unwrap_or(i64::MAX);
         let from_end = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
-        let start = from_end(start);
-        let end = from_end(end);
+        let start = from_end(slice.start);
+        let end = from_end(slice.end);
         match step {
             0 => Err(OpError::new("a slice step is 0")),
             _ if n == 0 => range(0, 0),
@@ -99,7 +104,8 @@ struct SliceLists {
 
 impl SliceLists {
     fn new(
-        (starts, ends): (Vec<i64>, Vec<i64>),
+        starts: Vec<i64>,
+        ends: Vec<i64>,
         axes: Option<Vec<i64>>,
         steps: Option<Vec<i64>>,
         rank: usize,
@@ -120,11 +126,14 @@ impl SliceLists {
         Ok(Self { starts, ends, axes, steps })
     }
 
+    fn requested(&self, at: usize) -> RequestedSlice {
+        RequestedSlice { start: self.starts[at], end: self.ends[at], step: self.steps[at] }
+    }
+
     fn ranges(&self, shape: &[usize]) -> Result<Vec<SliceRange>, OpError> {
         collected(&mut (0..self.axes.len()).map(|at| {
             let axis = self.axes[at];
-            let range = (self.starts[at], self.ends[at], self.steps[at]);
-            SliceRange::resolve(axis, shape[axis], range)
+            SliceRange::resolve(axis, shape[axis], self.requested(at))
         }))
     }
 }
@@ -162,12 +171,13 @@ impl Slice {
         let list = |at: usize| inputs.optional(at).map(Tensor::to_i64_vec).transpose();
         let lists = match &self.ranges {
             Some(all) => {
-                let ends = (all.starts.clone(), all.ends.clone());
-                SliceLists::new(ends, all.axes.clone(), None, shape.len())?
+                let starts = all.starts.clone();
+                SliceLists::new(starts, all.ends.clone(), all.axes.clone(), None, shape.len())?
             }
             None => {
-                let ends = (inputs.required(1)?.to_i64_vec()?, inputs.required(2)?.to_i64_vec()?);
-                SliceLists::new(ends, list(3)?, list(4)?, shape.len())?
+                let starts = inputs.required(1)?.to_i64_vec()?;
+                let ends = inputs.required(2)?.to_i64_vec()?;
+                SliceLists::new(starts, ends, list(3)?, list(4)?, shape.len())?
             }
         };
         lists.ranges(shape)
@@ -180,8 +190,9 @@ impl Slice {
         rank: usize,
     ) -> Result<Option<SliceLists>, OpError> {
         if let Some(all) = &self.ranges {
-            let ends = (all.starts.clone(), all.ends.clone());
-            return SliceLists::new(ends, all.axes.clone(), None, rank).map(Some);
+            let starts = all.starts.clone();
+            let lists = SliceLists::new(starts, all.ends.clone(), all.axes.clone(), None, rank);
+            return lists.map(Some);
         }
         let starts = inputs.required(1)?.integers();
         let ends = inputs.required(2)?.integers();
@@ -195,13 +206,13 @@ impl Slice {
             });
         }
         let steps = optional.pop().flatten();
-        SliceLists::new((starts, ends), optional.pop().flatten(), steps, rank).map(Some)
+        SliceLists::new(starts, ends, optional.pop().flatten(), steps, rank).map(Some)
     }
 }
 
 /// The length of a range of an axis whose length is not a number.
-fn symbolic_range(dim: &Dim, (start, end, step): (i64, i64, i64)) -> Dim {
-    match (start, end, step) {
+fn symbolic_range(dim: &Dim, slice: RequestedSlice) -> Dim {
+    match (slice.start, slice.end, slice.step) {
         (0, i64::MAX, 1) => dim.clone(),
         // The largest 32-bit number also stands for "to the end" in exported models.
         (0, end, 1) if end >= i64::from(i32::MAX) => dim.clone(),
@@ -280,13 +291,13 @@ impl Operator for Slice {
         let mut shape = dims.clone();
         let mut elements = bounds::carried(data);
         for (at, &axis) in lists.axes.iter().enumerate() {
-            let range = (lists.starts[at], lists.ends[at], lists.steps[at]);
+            let slice = lists.requested(at);
             let Some(len) = dims[axis].known() else {
-                SliceRange::resolve(axis, 0, range)?;
-                shape[axis] = symbolic_range(&dims[axis], range);
+                SliceRange::resolve(axis, 0, slice)?;
+                shape[axis] = symbolic_range(&dims[axis], slice);
                 continue;
             };
-            let taken = SliceRange::resolve(axis, len, range)?;
+            let taken = SliceRange::resolve(axis, len, slice)?;
             shape[axis] = Dim::Known(taken.len);
             elements = elements.map(|all| {
                 let mut position = taken.start;

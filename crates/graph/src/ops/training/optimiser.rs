@@ -103,7 +103,7 @@ impl Optimiser {
     }
 
     /// New value of a parameter, whose states are changed in place.
-    fn step(&self, (rate, steps): (f64, f64), x: f64, gradient: f64, state: &mut [f64]) -> f64 {
+    fn step(&self, rate: f64, steps: f64, x: f64, gradient: f64, state: &mut [f64]) -> f64 {
         let gradient = f64::from(self.norm_coefficient) * x + gradient;
         let wide = f64::from;
         match self.rule {
@@ -169,10 +169,8 @@ impl Operator for Optimiser {
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let at = (
-            number(inputs.required(0)?, "the rate")?,
-            number(inputs.required(1)?, "the number of steps")?,
-        );
+        let rate = number(inputs.required(0)?, "the rate")?;
+        let steps = number(inputs.required(1)?, "the number of steps")?;
         let count = self.parameters;
         let kinds = states(self.rule);
         let mut groups: Vec<Vec<Tensor>> = vec![Vec::new(); 1 + kinds];
@@ -193,7 +191,7 @@ impl Operator for Optimiser {
             let mut all = collected(&mut (0..kinds).map(|kind| same(2 + kind)))?;
             for (element, value) in values.iter_mut().enumerate() {
                 let mut state: Vec<f64> = all.iter().map(|(_, all)| all[element]).collect();
-                *value = self.step(at, *value, gradients[element], &mut state);
+                *value = self.step(rate, steps, *value, gradients[element], &mut state);
                 all.iter_mut().zip(state).for_each(|((_, all), new)| all[element] = new);
             }
             groups[0].push(from_floats(x.dtype(), x.shape(), values)?);

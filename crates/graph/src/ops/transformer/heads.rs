@@ -184,7 +184,7 @@ pub(crate) fn attend(
     for at in bounds::indices(&[b, h, s]) {
         let [batch, head, query] = at[..] else { continue };
         let group = head / (h / groups);
-        let row = score_row(q.vector(batch, head, query), k, [batch, group], scoring, &at);
+        let row = score_row(q.vector(batch, head, query), k, batch, group, scoring, &at);
         scores.extend_from_slice(&row.kept);
         let mut sums = vec![0.0; e];
         for (key, weight) in row.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
@@ -208,7 +208,8 @@ struct AttendedRow {
 fn score_row(
     query: &[f64],
     k: &WideHeads,
-    [batch, group]: [usize; 2],
+    batch: usize,
+    group: usize,
     scoring: &ScoreOptions<'_>,
     at: &[usize],
 ) -> AttendedRow {

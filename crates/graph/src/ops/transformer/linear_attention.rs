@@ -75,7 +75,8 @@ impl LinearAttention {
 /// A gate `[B, T, columns]` as numbers.
 fn columns(
     gate: Option<&Tensor>,
-    [batch, tokens]: [usize; 2],
+    batch: usize,
+    tokens: usize,
     allowed: [usize; 2],
     what: &str,
 ) -> Result<Option<(Vec<f64>, usize)>, OpError> {
@@ -133,11 +134,10 @@ impl Operator for LinearAttention {
         if key.shape != [batch, heads, tokens, d_k] || value.shape != [batch, heads, tokens, d_v] {
             return Err(OpError::new("query, key and value do not fit each other"));
         }
-        let extent = [batch, tokens];
         let decay = Self::gate(inputs, 4, self.gated, "decay")?;
-        let decay = columns(decay, extent, [heads, heads * d_k], "decay")?;
+        let decay = columns(decay, batch, tokens, [heads, heads * d_k], "decay")?;
         let beta = Self::gate(inputs, 5, self.delta, "beta")?;
-        let beta = columns(beta, extent, [heads, 1], "beta")?;
+        let beta = columns(beta, batch, tokens, [heads, 1], "beta")?;
         let state_shape = [batch, heads, d_k, d_v];
         let count = bounded(DataType::Fp64, &state_shape)?;
         let (mut state, state_type) = match inputs.optional(3) {

@@ -80,7 +80,9 @@ impl RotaryEmbedding {
     fn angles(
         cache: &Tensor,
         positions: Option<&Tensor>,
-        [batch, sequence, half]: [usize; 3],
+        batch: usize,
+        sequence: usize,
+        half: usize,
     ) -> Result<RotaryAngleTable, OpError> {
         let shape = cache.shape();
         let fits = match (shape, positions) {
@@ -145,10 +147,10 @@ impl Operator for RotaryEmbedding {
         let x = inputs.required(0)?;
         let mut heads = WideHeads::read(x, self.num_heads, "X")?;
         let [batch, _, sequence, width] = heads.shape;
-        let extent = [batch, sequence, self.pairs(width)?];
+        let half = self.pairs(width)?;
         let positions = inputs.optional(3);
-        let cos = Self::angles(inputs.required(1)?, positions, extent)?;
-        let sin = Self::angles(inputs.required(2)?, positions, extent)?;
+        let cos = Self::angles(inputs.required(1)?, positions, batch, sequence, half)?;
+        let sin = Self::angles(inputs.required(2)?, positions, batch, sequence, half)?;
         if cos.rows != sin.rows {
             return Err(OpError::new("the caches of cosines and sines differ in shape"));
         }

@@ -120,7 +120,7 @@ fn neighbours(place: f64, len: usize) -> Option<[(usize, f64); 2]> {
 }
 
 /// The four elements around a place with their weights; all zero beyond the image.
-fn corners(y: f64, x: f64, [height, width]: [usize; 2]) -> CornerWeights {
+fn corners(y: f64, x: f64, height: usize, width: usize) -> CornerWeights {
     let (Some(rows), Some(columns)) = (neighbours(y, height), neighbours(x, width)) else {
         return [(0, 0.0); 4];
     };
@@ -197,7 +197,8 @@ impl Operator for RoiAlign {
                 let plane_values = &all[(image * channels + channel) * area..][..area];
                 for ys in &rows {
                     for xs in &columns {
-                        let place = |y: &f64| xs.iter().map(|x| corners(*y, *x, plane)).collect();
+                        let corners = |y: f64, x: f64| corners(y, x, plane[0], plane[1]);
+                        let place = |y: &f64| xs.iter().map(|x| corners(*y, *x)).collect();
                         let samples: Vec<CornerWeights> =
                             ys.iter().flat_map(|y| -> Vec<CornerWeights> { place(y) }).collect();
                         result.push(self.pool(plane_values, &samples));
