@@ -131,7 +131,7 @@ mod tests {
         for (name, from, to) in [("Identity", 0, 1), ("Relu", 1, 2)] {
             let inputs = vec![Some(ids[from])];
             let outputs = vec![Some(ids[to])];
-            graph.add_node(("", name), name, &Attributes::new(), inputs, outputs).unwrap();
+            graph.add_node("", name, name, &Attributes::new(), inputs, outputs).unwrap();
         }
         graph.outputs.push(ids[2]);
         graph

@@ -95,7 +95,7 @@ impl GraphBuild {
             named.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let output = self.graph.fresh_value(name);
         let inputs = inputs.iter().copied().map(Some).collect();
-        let added = self.graph.add_node(("", name), "", &attributes, inputs, vec![Some(output)]);
+        let added = self.graph.add_node("", name, "", &attributes, inputs, vec![Some(output)]);
         added.map_err(|error| error.to_string())?;
         Ok(output)
     }
@@ -111,7 +111,7 @@ impl GraphBuild {
             let none = Attributes::new();
             let from = vec![Some(*id)];
             let to = vec![Some(output)];
-            let added = self.graph.add_node(("", "Identity"), "", &none, from, to);
+            let added = self.graph.add_node("", "Identity", "", &none, from, to);
             added.map_err(|error| error.to_string())?;
             self.graph.outputs.push(output);
         }

@@ -60,7 +60,7 @@ fn chain(shape: &[usize], operators: &[&str]) -> Graph {
             _ => vec![Some(at)],
         };
         let none = Attributes::new();
-        graph.add_node(("", operator), "", &none, inputs, vec![Some(to)]).unwrap();
+        graph.add_node("", operator, "", &none, inputs, vec![Some(to)]).unwrap();
         at = to;
     }
     graph.value_mut(at).declared = Some(Fact::fixed(DataType::Fp32, shape));
@@ -85,7 +85,7 @@ fn dynamic(length: usize) -> Graph {
             let inputs = inputs.iter().copied().map(Some).collect();
             let made: Vec<ValueId> = to.iter().map(|name| graph.value_named(name)).collect();
             let slots = made.iter().copied().map(Some).collect();
-            graph.add_node(("", name), "", &named, inputs, slots).unwrap();
+            graph.add_node("", name, "", &named, inputs, slots).unwrap();
             made
         };
     let made = add("DynamicQuantizeLinear", &[], &[x], &["codes", "scale", "zero"]);

@@ -18,7 +18,7 @@ fn doubles() -> Graph {
     graph.inputs.push(x);
     let y = graph.value_named("y");
     let both = vec![Some(x), Some(x)];
-    graph.add_node((ONNX_DOMAIN, "Add"), "", &Attributes::new(), both, vec![Some(y)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Add", "", &Attributes::new(), both, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }

@@ -47,8 +47,9 @@ impl Net {
         self.count += 1;
         let out = self.graph.value_named(&format!("v{}", self.count));
         let inputs = inputs.iter().copied().map(Some).collect();
-        let place = (ONNX_DOMAIN, operator);
-        self.graph.add_node(place, "", attributes, inputs, vec![Some(out)]).unwrap();
+        self.graph
+            .add_node(ONNX_DOMAIN, operator, "", attributes, inputs, vec![Some(out)])
+            .unwrap();
         out
     }
 

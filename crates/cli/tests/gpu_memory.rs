@@ -133,7 +133,7 @@ fn layers(root: &Path, config: &str) {
         let weights = graph.add_constant(&format!("w{layer}"), weights);
         let y = graph.value_named(&format!("y{layer}"));
         let inputs = vec![Some(x), Some(weights)];
-        graph.add_node(("", "MatMul"), "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+        graph.add_node("", "MatMul", "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
         x = y;
     }
     graph.outputs.push(x);

@@ -113,12 +113,12 @@ mod tests {
         let none = Attributes::new();
         let read = vec![Some(a), Some(b)];
         let given = vec![Some(sums)];
-        graph.add_node(("", "MatMul"), "", &none, read, given).unwrap();
+        graph.add_node("", "MatMul", "", &none, read, given).unwrap();
         let mut read = vec![Some(sums), Some(number)];
         if flipped {
             read.reverse();
         }
-        graph.add_node(("", name), "", &none, read, vec![Some(y)]).unwrap();
+        graph.add_node("", name, "", &none, read, vec![Some(y)]).unwrap();
         graph.outputs.push(y);
         graph
     }

@@ -17,9 +17,7 @@ fn package(operators: &[&str]) -> NewPackage {
     for operator in operators {
         let next = graph.value_named(&format!("{operator} of {}", graph.nodes.len()));
         let none = Attributes::new();
-        graph
-            .add_node((ONNX_DOMAIN, operator), "", &none, vec![Some(at)], vec![Some(next)])
-            .unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &none, vec![Some(at)], vec![Some(next)]).unwrap();
         at = next;
     }
     graph.outputs.push(at);

@@ -44,8 +44,9 @@ impl Chain {
             inputs.swap(0, 1);
         }
         let to = self.graph.value_named(&format!("v{count}"));
-        let place = (ONNX_DOMAIN, operator);
-        self.graph.add_node(place, "", &attributes, inputs, vec![Some(to)]).unwrap();
+        self.graph
+            .add_node(ONNX_DOMAIN, operator, "", &attributes, inputs, vec![Some(to)])
+            .unwrap();
         self.at = to;
         self
     }
@@ -167,9 +168,9 @@ fn what_others_must_do_goes_before_the_engine() {
     graph.value_mut(table).initializer = Some(zeros(&[100, 4096]));
     let none = Attributes::new();
     let read = vec![Some(table), Some(places)];
-    graph.add_node((ONNX_DOMAIN, "Gather"), "", &none, read, vec![Some(rows)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Gather", "", &none, read, vec![Some(rows)]).unwrap();
     let read = vec![Some(chain.at), Some(rows)];
-    graph.add_node((ONNX_DOMAIN, "Add"), "", &none, read, vec![Some(sum)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Add", "", &none, read, vec![Some(sum)]).unwrap();
     chain.at = sum;
     let graph = chain.plain("MatMul", &[zeros(&[4096, 4096])]).done();
     assert_eq!(planned(&graph, &on("M1")).1, [(1, 1), (0, 3)]);

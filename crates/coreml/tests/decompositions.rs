@@ -39,7 +39,7 @@ fn node(
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let made: Vec<_> = (0..outputs).map(|_| graph.fresh_value("y")).collect();
     let slots = made.iter().copied().map(Some).collect();
-    graph.add_node((domain, op), "", &attributes, ids, slots).unwrap();
+    graph.add_node(domain, op, "", &attributes, ids, slots).unwrap();
     graph.outputs = made;
     Case { graph, inputs, name: format!("{op} {attributes:?}") }
 }

@@ -87,7 +87,7 @@ fn encoder() -> Graph {
         let reads = reads.iter().map(|name| Some(graph.value_named(name))).collect();
         let gives = graph.value_named(gives);
         let own: Attributes = attribute.into_iter().collect();
-        graph.add_node((ONNX_DOMAIN, operator), "", &own, reads, vec![Some(gives)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &own, reads, vec![Some(gives)]).unwrap();
     }
     graph.outputs.push(graph.find_value("y").unwrap());
     graph

@@ -170,7 +170,7 @@ fn chain(shape: &[usize], steps: &[(&str, &str, Option<f32>)]) -> Graph {
             (None, _) => {}
         }
         graph
-            .add_node((ONNX_DOMAIN, operator), "", &Attributes::new(), inputs, vec![Some(y)])
+            .add_node(ONNX_DOMAIN, operator, "", &Attributes::new(), inputs, vec![Some(y)])
             .unwrap();
         at = y;
     }

@@ -25,7 +25,7 @@ fn graph(dtype: DataType, operators: &[&str]) -> Graph {
             _ => vec![Some(at)],
         };
         let none = Attributes::new();
-        graph.add_node((ONNX_DOMAIN, operator), "", &none, inputs, vec![Some(to)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &none, inputs, vec![Some(to)]).unwrap();
         at = to;
     }
     graph.outputs.push(at);
@@ -118,10 +118,8 @@ fn open(first: (&str, Tensor), second: (&str, Attributes)) -> Graph {
     let (w, a, b) = (graph.value_named("w"), graph.value_named("a"), graph.value_named("b"));
     graph.value_mut(w).initializer = Some(first.1);
     let none = Attributes::new();
-    graph
-        .add_node((ONNX_DOMAIN, first.0), "", &none, vec![Some(x), Some(w)], vec![Some(a)])
-        .unwrap();
-    graph.add_node((ONNX_DOMAIN, second.0), "", &second.1, vec![Some(a)], vec![Some(b)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, first.0, "", &none, vec![Some(x), Some(w)], vec![Some(a)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, second.0, "", &second.1, vec![Some(a)], vec![Some(b)]).unwrap();
     graph.outputs.push(b);
     graph
 }
@@ -202,8 +200,8 @@ fn a_partition_that_halves_cannot_hold_goes_to_others() {
         let twice = graph.value_named("twice");
         let b = graph.outputs[0];
         let none = Attributes::new();
-        let add = (ONNX_DOMAIN, "Add");
-        graph.add_node(add, "", &none, vec![Some(b), Some(b)], vec![Some(twice)]).unwrap();
+        let both = vec![Some(b), Some(b)];
+        graph.add_node(ONNX_DOMAIN, "Add", "", &none, both, vec![Some(twice)]).unwrap();
         graph.outputs = vec![twice];
         let settings = CoreMlSettings { probe, ..CoreMlSettings::default() };
         session(graph, CoreMlProvider::new().with_settings(settings))

@@ -52,7 +52,7 @@ impl Build {
         let made: Vec<ValueId> = (0..outputs).map(|_| self.0.fresh_value(name)).collect();
         let inputs = inputs.iter().copied().map(Some).collect();
         let slots = made.iter().copied().map(Some).collect();
-        self.0.add_node((domain, name), "", &attributes, inputs, slots).unwrap();
+        self.0.add_node(domain, name, "", &attributes, inputs, slots).unwrap();
         made
     }
 

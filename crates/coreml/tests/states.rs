@@ -28,14 +28,14 @@ impl Made {
             _ => Attributes::new(),
         };
         let inputs = inputs.iter().copied().map(Some).collect();
-        self.0.add_node((ONNX_DOMAIN, op), "", &attributes, inputs, vec![Some(output)]).unwrap();
+        self.0.add_node(ONNX_DOMAIN, op, "", &attributes, inputs, vec![Some(output)]).unwrap();
         output
     }
 
     fn output(&mut self, name: &str, id: ValueId) {
         let named = self.0.value_named(name);
         let (from, to) = (vec![Some(id)], vec![Some(named)]);
-        self.0.add_node((ONNX_DOMAIN, "Identity"), "", &Attributes::new(), from, to).unwrap();
+        self.0.add_node(ONNX_DOMAIN, "Identity", "", &Attributes::new(), from, to).unwrap();
         self.0.outputs.push(named);
     }
 }

@@ -34,11 +34,11 @@ fn layers() -> Graph {
         let weight = graph.add_constant("weight", all);
         let to = graph.fresh_value("product");
         let (from, slot) = (vec![Some(at), Some(weight)], vec![Some(to)]);
-        graph.add_node((ONNX_DOMAIN, "Gemm"), "", &transposed, from, slot).unwrap();
+        graph.add_node(ONNX_DOMAIN, "Gemm", "", &transposed, from, slot).unwrap();
         let y = graph.value_named(["hidden", "y"][layer]);
         let operator = ["Relu", "Tanh"][layer];
         let slots = (vec![Some(to)], vec![Some(y)]);
-        graph.add_node((ONNX_DOMAIN, operator), "", &none, slots.0, slots.1).unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &none, slots.0, slots.1).unwrap();
         at = y;
     }
     graph.outputs.push(at);

@@ -71,7 +71,7 @@ fn product(weights: Tensor) -> Graph {
     graph.inputs = vec![x];
     graph.outputs = vec![y];
     let inputs = vec![Some(x), Some(w)];
-    graph.add_node(("", "MatMul"), "product", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+    graph.add_node("", "MatMul", "product", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
     graph
 }
 
@@ -107,7 +107,7 @@ fn numbers_of_few_bits_are_packed() {
     graph.value_mut(scale).initializer = Some(Tensor::vector(vec![0.5_f32; 5]));
     let axis = Attributes::from([("axis".to_owned(), AttributeValue::Int(1))]);
     let inputs = vec![Some(q), Some(scale)];
-    graph.add_node(("", "DequantizeLinear"), "w", &axis, inputs, vec![Some(w)]).unwrap();
+    graph.add_node("", "DequantizeLinear", "w", &axis, inputs, vec![Some(w)]).unwrap();
     graph.sort().unwrap();
     let bytes = onnx::to_bytes(&graph, &onnx::OnnxModelInfo::default()).unwrap();
     let again = onnx::parse(Bytes::from(bytes), None).unwrap();

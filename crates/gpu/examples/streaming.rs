@@ -81,7 +81,7 @@ impl StreamedModel {
             let product = graph.fresh_value("product");
             let inputs = vec![Some(x), Some(weights)];
             let none = Attributes::new();
-            graph.add_node(("", "MatMul"), "", &none, inputs, vec![Some(product)]).unwrap();
+            graph.add_node("", "MatMul", "", &none, inputs, vec![Some(product)]).unwrap();
             x = product;
         }
         graph.outputs.push(x);

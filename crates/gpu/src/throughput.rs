@@ -103,7 +103,7 @@ mod tests {
         let weights = Tensor::zeros(DataType::Fp32, &[4096, 4096]).unwrap();
         graph.value_mut(w).initializer = Some(weights);
         let inputs = vec![Some(x), Some(w)];
-        graph.add_node(("", "MatMul"), "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+        graph.add_node("", "MatMul", "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
         (graph.inputs, graph.outputs) = (vec![x], vec![y]);
         let facts = infer::facts(&graph, &HashMap::new()).unwrap();
         (graph, facts)

@@ -66,7 +66,7 @@ fn graph(
     }
     let results: Vec<_> = (0..outputs).map(|at| graph.value_named(&format!("y{at}"))).collect();
     let wanted = results.iter().copied().map(Some).collect();
-    graph.add_node((domain, op), "", attributes, ids, wanted).unwrap();
+    graph.add_node(domain, op, "", attributes, ids, wanted).unwrap();
     graph.outputs.extend(results);
     graph
 }

@@ -19,7 +19,7 @@ fn add(graph: &mut Graph, op: &str, inputs: &[ValueId], outputs: &[ValueId]) {
     let axis = if op == "Neg" { Attributes::new() } else { axis };
     let inputs = inputs.iter().copied().map(Some).collect();
     let outputs = outputs.iter().copied().map(Some).collect();
-    graph.add_node(("", op), op, &axis, inputs, outputs).unwrap();
+    graph.add_node("", op, op, &axis, inputs, outputs).unwrap();
 }
 
 /// Logits, the best of each row, and the first of each row.

@@ -60,7 +60,7 @@ fn product(width: usize) -> Graph {
     graph.inputs.push(x);
     let w = graph.add_constant("w", floats(&[width, width], 1.0));
     let none = Attributes::new();
-    graph.add_node(("", "MatMul"), "", &none, vec![Some(x), Some(w)], vec![Some(y)]).unwrap();
+    graph.add_node("", "MatMul", "", &none, vec![Some(x), Some(w)], vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }

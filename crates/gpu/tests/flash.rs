@@ -63,7 +63,7 @@ fn graph((domain, op): (&str, &str), attributes: &Attributes, inputs: &[Tensor])
     }
     let y = graph.value_named("y");
     let given = graph.inputs.iter().copied().map(Some).collect();
-    graph.add_node((domain, op), "", attributes, given, vec![Some(y)]).unwrap();
+    graph.add_node(domain, op, "", attributes, given, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }

@@ -31,7 +31,7 @@ fn node(graph: &mut Graph, op: &str, heads: Option<i64>, inputs: &[ValueId]) -> 
     let attributes: Attributes = heads.into_iter().collect();
     let result = graph.fresh_value("value");
     let inputs = inputs.iter().copied().map(Some).collect();
-    graph.add_node(("", op), op, &attributes, inputs, vec![Some(result)]).unwrap();
+    graph.add_node("", op, op, &attributes, inputs, vec![Some(result)]).unwrap();
     result
 }
 
@@ -61,7 +61,7 @@ fn product(rows: usize, added: bool, kept: bool, bias: bool) -> (Graph, Vec<Tens
     let op = Arc::new(BlockMatMul::new(vec![weights]).unwrap());
     let y = graph.fresh_value("y");
     let bias = bias.then(|| graph.add_constant("bias", floats(&[n], 1.0)));
-    graph.add_operator(("ai.galatea", "BlockMatMul"), op, vec![Some(x), bias], vec![Some(y)]);
+    graph.add_operator("ai.galatea", "BlockMatMul", op, vec![Some(x), bias], vec![Some(y)]);
     let mut inputs = vec![floats(&[rows, k], 1.0)];
     let mut result = y;
     if added {

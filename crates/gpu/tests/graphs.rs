@@ -17,7 +17,7 @@ fn add<const N: usize>(
         attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let result = graph.fresh_value("value");
     let inputs = inputs.iter().map(|&id| Some(id)).collect();
-    graph.add_node(("", op), op, &all, inputs, vec![Some(result)]).unwrap();
+    graph.add_node("", op, op, &all, inputs, vec![Some(result)]).unwrap();
     result
 }
 

@@ -256,7 +256,7 @@ fn graph(domain: &str, op: &str, attributes: &Attributes, inputs: &[Option<Tenso
         .collect();
     let y = graph.value_named("y");
     graph.outputs.push(y);
-    graph.add_node((domain, op), "node", attributes, ids, vec![Some(y)]).unwrap();
+    graph.add_node(domain, op, "node", attributes, ids, vec![Some(y)]).unwrap();
     graph
 }
 
@@ -549,10 +549,10 @@ fn a_result_never_lies_over_what_is_read_as_a_matrix_too() {
     }
     let none = Attributes::new();
     let [h, seen, y] = ["h", "seen", "y"].map(|name| graph.value_named(name));
-    graph.add_node(("", "Relu"), "relu", &none, vec![Some(ids[0])], vec![Some(h)]).unwrap();
-    graph.add_node(("", "Identity"), "view", &none, vec![Some(h)], vec![Some(seen)]).unwrap();
+    graph.add_node("", "Relu", "relu", &none, vec![Some(ids[0])], vec![Some(h)]).unwrap();
+    graph.add_node("", "Identity", "view", &none, vec![Some(h)], vec![Some(seen)]).unwrap();
     let inputs = vec![Some(seen), Some(ids[1]), None, Some(h)];
-    graph.add_node(("ai.galatea", "FusedMatMul"), "product", &none, inputs, vec![Some(y)]).unwrap();
+    graph.add_node("ai.galatea", "FusedMatMul", "product", &none, inputs, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     let expected = evaluate::run(&graph, &given).unwrap();
     let options = SessionOptions { optimise: OptimiseLevel::O0, ..SessionOptions::default() };

@@ -17,7 +17,7 @@ fn relu() -> Graph {
     graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n")]));
     graph.inputs.push(x);
     let none = Attributes::new();
-    graph.add_node(("", "Relu"), "relu", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+    graph.add_node("", "Relu", "relu", &none, vec![Some(x)], vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }
@@ -240,7 +240,7 @@ fn product_with_file(start: usize) -> (Graph, tempfile::NamedTempFile) {
     graph.inputs.push(x);
     let weights = graph.add_constant("weights", weights);
     let inputs = vec![Some(x), Some(weights)];
-    graph.add_node(("", "MatMul"), "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+    graph.add_node("", "MatMul", "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     (graph, file)
 }

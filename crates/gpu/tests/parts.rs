@@ -25,7 +25,7 @@ fn add(
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let result = graph.fresh_value("value");
     let inputs = inputs.iter().map(|&id| Some(id)).collect();
-    graph.add_node((domain, op), op, &all, inputs, vec![Some(result)]).unwrap();
+    graph.add_node(domain, op, op, &all, inputs, vec![Some(result)]).unwrap();
     result
 }
 

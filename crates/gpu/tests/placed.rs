@@ -15,7 +15,7 @@ fn session() -> Option<(std::sync::Arc<galatea_gpu::GpuDevice>, Session)> {
     let (x, y) = (graph.value_named("x"), graph.value_named("y"));
     graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n")]));
     graph.inputs.push(x);
-    graph.add_node(("", "Relu"), "", &Attributes::default(), vec![Some(x)], vec![Some(y)]).unwrap();
+    graph.add_node("", "Relu", "", &Attributes::default(), vec![Some(x)], vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
     Some((device, session))

@@ -23,10 +23,10 @@ fn graph(layers: usize) -> Graph {
     let none = Attributes::new();
     let mut last = graph.fresh_value("product");
     let inputs = vec![Some(x), Some(weights)];
-    graph.add_node(("", "MatMul"), "multiply", &none, inputs, vec![Some(last)]).unwrap();
+    graph.add_node("", "MatMul", "multiply", &none, inputs, vec![Some(last)]).unwrap();
     for _ in 0..layers {
         let next = graph.fresh_value("layer");
-        graph.add_node(("", "Softmax"), "", &none, vec![Some(last)], vec![Some(next)]).unwrap();
+        graph.add_node("", "Softmax", "", &none, vec![Some(last)], vec![Some(next)]).unwrap();
         last = next;
     }
     graph.inputs = vec![x];

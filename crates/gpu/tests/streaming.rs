@@ -41,7 +41,7 @@ fn layers() -> Graph {
         let (product, sum) = (graph.fresh_value("product"), graph.fresh_value("sum"));
         for (op, second, from, to) in [("MatMul", weights, x, product), ("Add", x, product, sum)] {
             let inputs = vec![Some(from), Some(second)];
-            graph.add_node(("", op), op, &Attributes::new(), inputs, vec![Some(to)]).unwrap();
+            graph.add_node("", op, op, &Attributes::new(), inputs, vec![Some(to)]).unwrap();
         }
         x = sum;
     }
@@ -154,12 +154,12 @@ fn packed() -> Graph {
     graph.inputs.push(x);
     let mut last = graph.fresh_value("rows");
     let gather = Arc::new(BlockGather::new(Arc::clone(&table)));
-    let name = |op| (GALATEA_DOMAIN, op);
-    graph.add_operator(name("BlockGather"), gather, vec![Some(x)], vec![Some(last)]);
+    graph.add_operator(GALATEA_DOMAIN, "BlockGather", gather, vec![Some(x)], vec![Some(last)]);
     for matrix in (2..8).map(|seed| made(512, seed)).chain([table]) {
         let next = graph.fresh_value("product");
         let product = Arc::new(BlockMatMul::new(vec![matrix]).unwrap());
-        graph.add_operator(name("BlockMatMul"), product, vec![Some(last)], vec![Some(next)]);
+        let op = "BlockMatMul";
+        graph.add_operator(GALATEA_DOMAIN, op, product, vec![Some(last)], vec![Some(next)]);
         last = next;
     }
     graph.outputs.push(last);
@@ -195,8 +195,8 @@ fn a_matrix_of_many_nodes_is_packed_once_though_threads_want_it_at_once() {
     for _ in 0..8 {
         let product = Arc::new(BlockMatMul::new(vec![Arc::clone(&matrix)]).unwrap());
         let out = graph.fresh_value("product");
-        let name = (GALATEA_DOMAIN, "BlockMatMul");
-        graph.add_operator(name, product, vec![Some(x)], vec![Some(out)]);
+        let op = "BlockMatMul";
+        graph.add_operator(GALATEA_DOMAIN, op, product, vec![Some(x)], vec![Some(out)]);
         graph.outputs.push(out);
     }
     let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();

@@ -53,7 +53,7 @@ fn one(
     let attributes: Attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let wanted = results.iter().map(|&id| Some(id)).collect();
-    graph.add_node(name, "node", &attributes, ids, wanted).unwrap();
+    graph.add_node(name.0, name.1, "node", &attributes, ids, wanted).unwrap();
     graph.outputs = results;
     (graph, fed)
 }
@@ -66,7 +66,7 @@ fn blocks() -> (Graph, Vec<Tensor>) {
     let id = feed(&mut graph, &x);
     let y = graph.value_named("y");
     graph.outputs.push(y);
-    graph.add_operator(("ai.galatea", "BlockMatMul"), Arc::new(op), vec![id], vec![Some(y)]);
+    graph.add_operator("ai.galatea", "BlockMatMul", Arc::new(op), vec![id], vec![Some(y)]);
     (graph, vec![x])
 }
 
@@ -265,7 +265,7 @@ fn values_between_kernels_are_measured_as_they_lie() {
     for op in ["Softmax", "Softmax"] {
         let next = graph.fresh_value("value");
         let inputs = vec![Some(last)];
-        graph.add_node(("", op), op, &Attributes::new(), inputs, vec![Some(next)]).unwrap();
+        graph.add_node("", op, op, &Attributes::new(), inputs, vec![Some(next)]).unwrap();
         last = next;
     }
     graph.outputs.push(last);

@@ -123,10 +123,10 @@ pub fn divided(
         let rank = rank.ok_or_else(|| refused("the shape of its output is not known"))?;
         let ranges = [(0, cut.first), (cut.first, found.count - cut.first)];
         let mut parts = Vec::new();
-        for range in ranges {
-            parts.push(part(&mut whole, &node, &found, range)?);
+        for (first, count) in ranges {
+            parts.push(part(&mut whole, &node, &found, first, count)?);
         }
-        join(&mut whole, &node, (found.axis, rank), (&parts, output))?;
+        join(&mut whole, &node, found.axis, rank, &parts, output)?;
         origins.extend([NodeOrigin::First(at), NodeOrigin::Second(at), NodeOrigin::Joined(at)]);
     }
     Ok((whole, origins))
@@ -137,7 +137,8 @@ fn part(
     graph: &mut Graph,
     node: &Node,
     channels: &OutputChannels,
-    (first, count): (usize, usize),
+    first: usize,
+    count: usize,
 ) -> Result<ValueId, GraphError> {
     let mut own = node.clone();
     for &(input, axis) in &channels.weights {
@@ -162,14 +163,16 @@ fn part(
 fn join(
     graph: &mut Graph,
     node: &Node,
-    (axis, rank): (i64, usize),
-    (parts, output): (&[ValueId], ValueId),
+    axis: i64,
+    rank: usize,
+    parts: &[ValueId],
+    output: ValueId,
 ) -> Result<(), GraphError> {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let axis = if axis < 0 { axis + rank } else { axis };
     let attributes = named([("axis", AttributeValue::Int(axis))]);
     let inputs = parts.iter().map(|&id| Some(id)).collect();
-    graph.add_node((ONNX_DOMAIN, "Concat"), &node.name, &attributes, inputs, vec![Some(output)])?;
+    graph.add_node(ONNX_DOMAIN, "Concat", &node.name, &attributes, inputs, vec![Some(output)])?;
     Ok(())
 }
 

@@ -17,7 +17,8 @@ fn weights(shape: &[usize]) -> Tensor {
 
 /// One node of an operator over `x` with these constants behind it.
 fn graph(
-    name: (&str, &str),
+    domain: &str,
+    op_type: &str,
     x: &[usize],
     constants: &[&[usize]],
     attributes: &[(&str, AttributeValue)],
@@ -36,7 +37,7 @@ fn graph(
     let y = graph.value_named("y");
     let attributes: crate::Attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    graph.add_node(name, "", &attributes, inputs, vec![Some(y)]).unwrap();
+    graph.add_node(domain, op_type, "", &attributes, inputs, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }
@@ -51,12 +52,12 @@ fn divided_channels_are_those_of_the_whole() {
     let yes = || AttributeValue::Int(1);
     let galatea = crate::GALATEA_DOMAIN;
     let cases = [
-        graph(("", "MatMul"), &[2, 3, 4], &[&[4, 5]], &[]),
-        graph(("", "Gemm"), &[3, 4], &[&[5, 4], &[5]], &[("transB", yes())]),
-        graph(("", "Gemm"), &[3, 4], &[&[4, 5], &[1, 5]], &[]),
-        graph(("", "Gemm"), &[3, 4], &[&[4, 5], &[1]], &[]),
-        graph((galatea, "FusedMatMul"), &[2, 4], &[&[5, 4], &[5]], &[("trans_b", yes())]),
-        graph(("", "Conv"), &[1, 2, 4, 4], &[&[5, 2, 3, 3], &[5]], &[]),
+        graph("", "MatMul", &[2, 3, 4], &[&[4, 5]], &[]),
+        graph("", "Gemm", &[3, 4], &[&[5, 4], &[5]], &[("transB", yes())]),
+        graph("", "Gemm", &[3, 4], &[&[4, 5], &[1, 5]], &[]),
+        graph("", "Gemm", &[3, 4], &[&[4, 5], &[1]], &[]),
+        graph(galatea, "FusedMatMul", &[2, 4], &[&[5, 4], &[5]], &[("trans_b", yes())]),
+        graph("", "Conv", &[1, 2, 4, 4], &[&[5, 2, 3, 3], &[5]], &[]),
     ];
     for whole in cases {
         let name = whole.nodes[0].op_type.clone();
@@ -83,11 +84,11 @@ fn divided_channels_are_those_of_the_whole() {
 #[test]
 fn what_is_not_of_single_channels_is_not_divided() {
     let grouped =
-        graph(("", "Conv"), &[1, 4, 4, 4], &[&[6, 2, 3, 3]], &[("group", AttributeValue::Int(2))]);
-    let added = graph(("", "Gemm"), &[3, 4], &[&[4, 5], &[3, 5]], &[]);
-    let rows = graph(("", "Gemm"), &[3, 4], &[&[4, 5], &[3, 1]], &[]);
-    let batched = graph(("", "MatMul"), &[2, 3, 4], &[&[2, 4, 5]], &[]);
-    let other = graph(("", "Add"), &[5], &[&[5]], &[]);
+        graph("", "Conv", &[1, 4, 4, 4], &[&[6, 2, 3, 3]], &[("group", AttributeValue::Int(2))]);
+    let added = graph("", "Gemm", &[3, 4], &[&[4, 5], &[3, 5]], &[]);
+    let rows = graph("", "Gemm", &[3, 4], &[&[4, 5], &[3, 1]], &[]);
+    let batched = graph("", "MatMul", &[2, 3, 4], &[&[2, 4, 5]], &[]);
+    let other = graph("", "Add", &[5], &[&[5]], &[]);
     for graph in [grouped, added, rows, batched, other] {
         assert_eq!(divisible(&graph, 0), None, "{}", graph.nodes[0].op_type);
     }

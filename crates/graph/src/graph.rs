@@ -220,17 +220,17 @@ impl Graph {
     /// Fails when the operator is unknown or refuses the attributes.
     pub fn add_node(
         &mut self,
-        (domain, op_type): (&str, &str),
+        domain: &str,
+        op_type: &str,
         name: &str,
         attributes: &Attributes,
         mut inputs: Vec<Option<ValueId>>,
         outputs: Vec<Option<ValueId>>,
     ) -> Result<(), GraphError> {
         let opset = self.opsets.get(domain).copied();
-        let arity = (inputs.len(), outputs.len());
         let operator =
-            crate::ops::parse((domain, op_type), opset, attributes, arity).map_err(|kind| {
-                GraphError {
+            crate::ops::parse(domain, op_type, opset, attributes, inputs.len(), outputs.len())
+                .map_err(|kind| GraphError {
                     kind,
                     node: Some(NodePlace {
                         index: self.nodes.len(),
@@ -241,8 +241,7 @@ impl Graph {
                             format!("{domain}:{op_type}")
                         },
                     }),
-                }
-            })?;
+                })?;
         for value in attributes.values() {
             let AttributeValue::Graph(subgraph) = value else { continue };
             let inner = &subgraph.graph;
@@ -272,7 +271,8 @@ impl Graph {
     /// Adds a node whose operator no attributes describe: one that holds weights.
     pub fn add_operator(
         &mut self,
-        (domain, op_type): (&str, &str),
+        domain: &str,
+        op_type: &str,
         operator: Arc<dyn Operator>,
         inputs: Vec<Option<ValueId>>,
         outputs: Vec<Option<ValueId>>,

@@ -143,7 +143,7 @@ mod tests {
         let one = graph.add_constant("one", Tensor::scalar(1.5_f32));
         let y = graph.value_named("y");
         let inputs = vec![Some(x), Some(one)];
-        graph.add_node(("", "Add"), "sum", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+        graph.add_node("", "Add", "sum", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
         graph.outputs.push(y);
         let facts = infer::facts(&graph, &HashMap::new()).unwrap();
         (graph, facts)

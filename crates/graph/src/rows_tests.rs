@@ -55,7 +55,7 @@ fn graph(inputs: &[(&str, &[&str])], steps: &[Step<'_>]) -> Graph {
         let to = graph.value_named(gives);
         let own = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let own: Attributes = own.collect();
-        graph.add_node((ONNX_DOMAIN, operator), "", &own, reads, vec![Some(to)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &own, reads, vec![Some(to)]).unwrap();
         graph.outputs = vec![to];
     }
     graph

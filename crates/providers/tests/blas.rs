@@ -46,7 +46,7 @@ impl Net {
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let inputs = inputs.iter().copied().map(Some).collect();
         let name = format!("{}/{op}", self.0.nodes.len());
-        self.0.add_node(("", op), &name, &attributes, inputs, vec![Some(output)]).unwrap();
+        self.0.add_node("", op, &name, &attributes, inputs, vec![Some(output)]).unwrap();
         output
     }
 

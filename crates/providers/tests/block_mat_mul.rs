@@ -50,7 +50,7 @@ fn graph(op: &str, operator: Arc<dyn Operator>, inputs: &[Tensor], outputs: usiz
     let results: Vec<_> = (0..outputs).map(|at| graph.value_named(&format!("y{at}"))).collect();
     graph.outputs.clone_from(&results);
     let results = results.into_iter().map(Some).collect();
-    graph.add_operator(("ai.galatea", op), operator, ids, results);
+    graph.add_operator("ai.galatea", op, operator, ids, results);
     graph
 }
 

@@ -51,7 +51,7 @@ impl Net {
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let inputs = inputs.iter().copied().map(Some).collect();
         let name = format!("{}/{op}", self.graph.nodes.len());
-        self.graph.add_node(("", op), &name, &attributes, inputs, vec![Some(output)]).unwrap();
+        self.graph.add_node("", op, &name, &attributes, inputs, vec![Some(output)]).unwrap();
         output
     }
 }

@@ -25,7 +25,7 @@ fn graph() -> Graph {
     graph.outputs.push(y);
     let pads = [("pads".to_owned(), AttributeValue::Ints(vec![1; 4]))];
     let inputs = vec![Some(x), Some(w)];
-    graph.add_node(("", "Conv"), "conv", &Attributes::from(pads), inputs, vec![Some(y)]).unwrap();
+    graph.add_node("", "Conv", "conv", &Attributes::from(pads), inputs, vec![Some(y)]).unwrap();
     graph
 }
 

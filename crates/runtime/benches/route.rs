@@ -60,7 +60,7 @@ fn session(units: &[&'static str], divided: bool, turns: bool) -> Session {
     let dims = ["batch", "n", "c"].map(Dim::symbol).to_vec();
     graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
     let none = Attributes::default();
-    graph.add_node((ONNX_DOMAIN, "Softmax"), "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Softmax", "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
     (graph.inputs, graph.outputs) = (vec![x], vec![y]);
     let providers: Vec<Arc<dyn ExecutionProvider>> =
         units.iter().map(|&name| Arc::new(Idle(name)) as Arc<dyn ExecutionProvider>).collect();

@@ -79,7 +79,7 @@ mod tests {
         let y = graph.value_named("y");
         graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
         let none = galatea_graph::Attributes::new();
-        graph.add_node((ONNX_DOMAIN, "Relu"), "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, "Relu", "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
         (graph.inputs, graph.outputs) = (vec![x], vec![y]);
         let facts = infer::facts(&graph, &HashMap::new()).unwrap();
         (graph, facts)

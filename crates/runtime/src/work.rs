@@ -338,7 +338,7 @@ mod tests {
             };
             shapes.iter().map(add).collect::<Vec<_>>()
         });
-        graph.add_node((domain, op), "n", attributes, inputs, outputs).unwrap();
+        graph.add_node(domain, op, "n", attributes, inputs, outputs).unwrap();
         (graph, facts)
     }
 

@@ -80,7 +80,7 @@ impl Bed {
         let [x, y] = ["x", "y"].map(|name| graph.value_named(name));
         graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n")]));
         let none = Attributes::default();
-        graph.add_node((ONNX_DOMAIN, "Softmax"), "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, "Softmax", "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
         (graph.inputs, graph.outputs) = (vec![x], vec![y]);
         let routing =
             PlacementOptions { units: Arc::clone(&self.units), goal: ExecutionGoal::Latency };

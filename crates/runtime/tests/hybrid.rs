@@ -28,8 +28,8 @@ fn graph() -> Graph {
     let [product, y] = ["product", "y"].map(|name| graph.value_named(name));
     let none = Attributes::default();
     let both = vec![Some(x), Some(weights)];
-    graph.add_node((ONNX_DOMAIN, "MatMul"), "", &none, both, vec![Some(product)]).unwrap();
-    graph.add_node((ONNX_DOMAIN, "Relu"), "", &none, vec![Some(product)], vec![Some(y)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "MatMul", "", &none, both, vec![Some(product)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Relu", "", &none, vec![Some(product)], vec![Some(y)]).unwrap();
     (graph.inputs, graph.outputs) = (vec![x], vec![y]);
     graph
 }

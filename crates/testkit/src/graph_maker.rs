@@ -82,7 +82,7 @@ impl GraphMaker {
         let attributes: Attributes =
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let made: Vec<_> = (0..outputs).map(|_| Some(self.graph.fresh_value(op))).collect();
-        self.graph.add_node((domain, op), "", &attributes, inputs.to_vec(), made.clone()).unwrap();
+        self.graph.add_node(domain, op, "", &attributes, inputs.to_vec(), made.clone()).unwrap();
         made
     }
 }

@@ -88,9 +88,10 @@ impl OperatorSchema {
     /// or one by one where together they make no sense.
     fn check_attributes(&self) -> Result<(), String> {
         let parse = |attributes: &Attributes| {
-            let slots = (self.inputs.min, self.outputs.min.max(1));
-            let name = (self.domain.as_str(), self.name.as_str());
-            let parsed = ops::parse(name, Some(self.since), attributes, slots);
+            let inputs = self.inputs.min;
+            let outputs = self.outputs.min.max(1);
+            let since = Some(self.since);
+            let parsed = ops::parse(&self.domain, &self.name, since, attributes, inputs, outputs);
             parsed.map(|_| ()).map_err(|error| format!("{error:?}"))
         };
         let unknown = |result: Result<(), String>| match result {

@@ -149,7 +149,7 @@ fn square_graph() -> Graph {
     graph.inputs.push(x);
     let y = graph.value_named("y");
     let both = vec![Some(x), Some(x)];
-    graph.add_node((ONNX_DOMAIN, "Mul"), "", &Attributes::new(), both, vec![Some(y)]).unwrap();
+    graph.add_node(ONNX_DOMAIN, "Mul", "", &Attributes::new(), both, vec![Some(y)]).unwrap();
     graph.outputs.push(y);
     graph
 }
@@ -479,7 +479,7 @@ fn counters(folder: &Path, name: &str) -> PathBuf {
         let mut add = |op, inputs: [ValueId; 2], output| {
             let inputs = inputs.map(Some).to_vec();
             let outputs = vec![Some(output)];
-            graph.add_node((ONNX_DOMAIN, op), "", &Attributes::new(), inputs, outputs).unwrap();
+            graph.add_node(ONNX_DOMAIN, op, "", &Attributes::new(), inputs, outputs).unwrap();
         };
         add("Mul", [x, factor], more);
         add("Add", [sum, more], after);

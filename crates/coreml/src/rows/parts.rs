@@ -172,7 +172,7 @@ impl DecomposedNode {
         }
         let made: Vec<ValueId> = (0..outputs).map(|_| self.graph.fresh_value(name.1)).collect();
         let slots = made.iter().copied().map(Some).collect();
-        let added = self.graph.add_node(name, "", &attributes, inputs, slots);
+        let added = self.graph.add_node(name.0, name.1, "", &attributes, inputs, slots);
         added.map_err(|error| failed(&error))?;
         Ok(made)
     }
@@ -186,7 +186,7 @@ impl DecomposedNode {
     ) -> ValueId {
         let made = self.graph.fresh_value(name.1);
         let inputs = inputs.iter().copied().map(Some).collect();
-        self.graph.add_operator(name, operator, inputs, vec![Some(made)]);
+        self.graph.add_operator(name.0, name.1, operator, inputs, vec![Some(made)]);
         made
     }
 

@@ -103,7 +103,7 @@ pub fn node(
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let made: Vec<ValueId> = (0..outputs).map(|_| graph.fresh_value("y")).collect();
     let slots = made.iter().copied().map(Some).collect();
-    graph.add_node(("", op), "", &attributes, ids, slots).unwrap();
+    graph.add_node("", op, "", &attributes, ids, slots).unwrap();
     graph.outputs = made;
     Case { graph, inputs: inputs.to_vec(), name: format!("{op} {attributes:?}") }
 }

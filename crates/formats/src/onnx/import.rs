@@ -216,7 +216,7 @@ impl<'m> OnnxImporter<'m> {
         }
         let attributes = self.attributes(proto, graph, scope, place)?;
         graph
-            .add_node((domain, &proto.op_type), &proto.name, &attributes, inputs, outputs)
+            .add_node(domain, &proto.op_type, &proto.name, &attributes, inputs, outputs)
             .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))
     }
 
@@ -308,7 +308,7 @@ impl<'m> OnnxImporter<'m> {
             let from = vec![Some(pair.0)];
             let to = vec![Some(pair.1)];
             graph
-                .add_node((ONNX_DOMAIN, "Identity"), &node.name, &none, from, to)
+                .add_node(ONNX_DOMAIN, "Identity", &node.name, &none, from, to)
                 .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
         }
         let subgraphs = call_subgraphs(node, graph, scope);

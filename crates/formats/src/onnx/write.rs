@@ -431,9 +431,9 @@ fn writable(graph: &Graph, node: &Node, place: &FieldPath<'_>) -> Result<Attribu
         return Ok(attributes);
     }
     // Of a function that imports another version, or made by a rewrite: right if it means the same.
-    let key = (node.domain.as_str(), node.op_type.as_str());
-    let arity = (node.inputs.len(), node.outputs.len());
-    let same = ops::parse(key, imported, &attributes, arity)
+    let inputs = node.inputs.len();
+    let outputs = node.outputs.len();
+    let same = ops::parse(&node.domain, &node.op_type, imported, &attributes, inputs, outputs)
         .is_ok_and(|found| format!("{found:?}") == format!("{:?}", node.operator));
     if same {
         return Ok(attributes);

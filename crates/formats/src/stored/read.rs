@@ -149,8 +149,7 @@ fn read_node(
     }
     let own = inputs.len().checked_sub(captured);
     let own = own.ok_or_else(|| StoredError::new(format!("'{name}' has too few inputs")))?;
-    let arity = (own, outputs.len());
-    let operator = ops::parse((&domain, &op_type), opset, &attributes, arity)
+    let operator = ops::parse(&domain, &op_type, opset, &attributes, own, outputs.len())
         .map_err(|error| StoredError::new(format!("'{name}': {error:?}")))?;
     let operator = Arc::from(operator);
     let mut node = Node { name, domain, op_type, inputs, outputs, operator, parsed: None };

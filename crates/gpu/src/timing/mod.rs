@@ -49,7 +49,7 @@ mod tests {
         graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[3, 40]));
         let none = Attributes::new();
         for (from, to) in [(x, y), (y, z)] {
-            graph.add_node(("", "Softmax"), "", &none, vec![Some(from)], vec![Some(to)]).unwrap();
+            graph.add_node("", "Softmax", "", &none, vec![Some(from)], vec![Some(to)]).unwrap();
         }
         (graph.inputs, graph.outputs) = (vec![x], vec![z]);
         let provider = Arc::new(GpuProvider::on(Arc::clone(&device)));

@@ -103,7 +103,7 @@ fn run(
     let results: Vec<_> = (0..outputs).map(|at| graph.value_named(&format!("y{at}"))).collect();
     graph.outputs.clone_from(&results);
     let results = results.into_iter().map(Some).collect();
-    graph.add_operator((GALATEA_DOMAIN, op), operator, given, results);
+    graph.add_operator(GALATEA_DOMAIN, op, operator, given, results);
     for precision in [Precision::Fp32, Precision::Fp16] {
         subject.run(&graph, inputs.to_vec(), precision).unwrap();
     }

@@ -139,7 +139,7 @@ impl Node {
         let outputs: Vec<_> =
             (0..self.outputs).map(|at| graph.value_named(&format!("y{at}"))).collect();
         let wanted = outputs.iter().map(|&id| Some(id)).collect();
-        graph.add_node(self.name, "node", &self.attributes, ids, wanted).unwrap();
+        graph.add_node(self.name.0, self.name.1, "node", &self.attributes, ids, wanted).unwrap();
         graph.outputs = outputs;
         (graph, fed)
     }
@@ -192,7 +192,7 @@ fn halved(graph: &mut Graph, id: galatea_graph::ValueId, factor: f32) -> galatea
     let factor = graph.add_constant("factor", Tensor::scalar(factor));
     let result = graph.fresh_value("inner");
     let inputs = vec![Some(id), Some(factor)];
-    graph.add_node(("", "Mul"), "", &Attributes::new(), inputs, vec![Some(result)]).unwrap();
+    graph.add_node("", "Mul", "", &Attributes::new(), inputs, vec![Some(result)]).unwrap();
     result
 }
 

@@ -50,8 +50,7 @@ fn numbers(dtype: DataType, seed: usize) -> Tensor {
 fn run(def: &OpDef, inputs: &[Tensor]) -> Option<Tensor> {
     let attributes = needed(def);
     let operator =
-        parse((def.domain, def.name), Some(def.since.max(1)), &attributes, (inputs.len(), 1))
-            .ok()?;
+        parse(def.domain, def.name, Some(def.since.max(1)), &attributes, inputs.len(), 1).ok()?;
     let given: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
     operator.reference(OperatorInputs::new(&given)).ok()?.into_iter().next()
 }

@@ -104,10 +104,12 @@ pub fn find(domain: &str, name: &str, opset: Option<i64>) -> Option<&'static OpD
 /// Fails when there is no such operator in this version, the number of inputs or outputs is
 /// impossible, an attribute is refused, or an attribute is unknown to the operator.
 pub fn parse(
-    (domain, name): (&str, &str),
+    domain: &str,
+    name: &str,
     opset: Option<i64>,
     attributes: &Attributes,
-    (inputs, outputs): (usize, usize),
+    inputs: usize,
+    outputs: usize,
 ) -> Result<Box<dyn Operator>, GraphErrorKind> {
     let Some(def) = find(domain, name, opset) else {
         return Err(GraphErrorKind::UnknownOperator(nearest::unknown(domain, name, opset)));

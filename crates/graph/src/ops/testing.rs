@@ -47,7 +47,7 @@ pub(crate) fn parse(
     outputs: usize,
 ) -> Result<Box<dyn Operator>, String> {
     let (domain, name) = name.split_once(':').unwrap_or(("", name));
-    super::parse((domain, name), Some(opset), attributes, (inputs, outputs))
+    super::parse(domain, name, Some(opset), attributes, inputs, outputs)
         .map_err(|kind| crate::GraphError { kind, node: None }.to_string())
 }
 

@@ -50,7 +50,7 @@ fn graph(steps: &[Step<'_>], outputs: &[&str]) -> Graph {
         let to = graph.value_named(gives);
         let own = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let own: Attributes = own.collect();
-        graph.add_node((ONNX_DOMAIN, operator), "", &own, reads, vec![Some(to)]).unwrap();
+        graph.add_node(ONNX_DOMAIN, operator, "", &own, reads, vec![Some(to)]).unwrap();
     }
     graph.outputs = outputs.iter().map(|name| graph.find_value(name).unwrap()).collect();
     graph

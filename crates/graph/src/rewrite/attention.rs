@@ -20,7 +20,7 @@ pub(super) fn apply(
         return Ok(None);
     }
     let Some((operator, inputs)) = whole(graph, maps, node) else { return Ok(None) };
-    Ok(Some(vec![make_node((GALATEA_DOMAIN, "Attention"), node, operator, inputs)]))
+    Ok(Some(vec![make_node(GALATEA_DOMAIN, "Attention", node, operator, inputs)]))
 }
 
 fn rank(maps: &ValueMaps, id: ValueId) -> Option<usize> {
@@ -140,7 +140,7 @@ pub(super) fn absorb_output(
             return None;
         }
         let operator = FusedAttention { out_perm: perm.try_into().ok()?, ..attention.clone() };
-        Some(make_node((GALATEA_DOMAIN, "Attention"), node, operator, before.inputs.clone()))
+        Some(make_node(GALATEA_DOMAIN, "Attention", node, operator, before.inputs.clone()))
     })();
     Ok(found.map(|node| vec![node]))
 }

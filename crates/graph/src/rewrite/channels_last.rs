@@ -139,7 +139,8 @@ impl ChannelsLastPass<'_> {
     fn twin_node(
         &mut self,
         node: &Node,
-        (domain, op_type): (&str, &str),
+        domain: &str,
+        op_type: &str,
         operator: Arc<dyn crate::Operator>,
         inputs: Vec<Option<ValueId>>,
     ) -> Option<Node> {
@@ -166,8 +167,8 @@ impl ChannelsLastPass<'_> {
             let conv = Conv { channels_last: true, ..conv.conv.clone() };
             let mut inputs = node.inputs.clone();
             inputs[0] = Some(self.channels_last(input, rank));
-            let name = (CONTRIB_DOMAIN, "QLinearConv");
-            return self.twin_node(node, name, Arc::new(QLinearConv { conv }), inputs);
+            let operator = Arc::new(QLinearConv { conv });
+            return self.twin_node(node, CONTRIB_DOMAIN, "QLinearConv", operator, inputs);
         }
         let bytes = self.maps.fact(input).is_some_and(|fact| {
             matches!(fact.dtype, DataType::Int8 | DataType::Uint8) && node.op_type == "MaxPool"
@@ -187,11 +188,11 @@ impl ChannelsLastPass<'_> {
             while inputs.last() == Some(&None) {
                 inputs.pop();
             }
-            return self.twin_node(node, (GALATEA_DOMAIN, "FusedConv"), Arc::new(fused), inputs);
+            return self.twin_node(node, GALATEA_DOMAIN, "FusedConv", Arc::new(fused), inputs);
         }
         let (name, operator) = pool_channels_last(node)?;
         let x = self.channels_last(input, rank);
-        self.twin_node(node, (GALATEA_DOMAIN, name), operator, vec![Some(x)])
+        self.twin_node(node, GALATEA_DOMAIN, name, operator, vec![Some(x)])
     }
 
     /// The mean over all pixels of what is channels-last: a global pooling.
@@ -213,7 +214,7 @@ impl ChannelsLastPass<'_> {
         let inputs = vec![Some(self.channels_last(input, rank))];
         let (name, operator) = pooled();
         if reduce.keepdims {
-            return self.twin_node(node, (GALATEA_DOMAIN, name), operator, inputs);
+            return self.twin_node(node, GALATEA_DOMAIN, name, operator, inputs);
         }
         let kept = self.graph.fresh_value(&format!("{}.pooled", self.name(node.output(0)?)));
         self.made.push(Node {
@@ -250,7 +251,7 @@ impl ChannelsLastPass<'_> {
             return None;
         }
         let inputs = inputs.into_iter().map(|id| Some(self.channels_last(id, rank))).collect();
-        self.twin_node(node, (ONNX_DOMAIN, "Concat"), Arc::new(Concat { axis }), inputs)
+        self.twin_node(node, ONNX_DOMAIN, "Concat", Arc::new(Concat { axis }), inputs)
     }
 
     /// A split of what is channels-last; its pieces are too.
@@ -293,8 +294,7 @@ impl ChannelsLastPass<'_> {
         let operator = Resize { axes: Some(axes), ..resize.clone() };
         let x = self.channels_last(input, rank);
         let inputs = std::iter::once(Some(x)).chain(node.inputs.iter().skip(1).copied()).collect();
-        let name = (node.domain.as_str(), node.op_type.as_str());
-        self.twin_node(node, name, Arc::new(operator), inputs)
+        self.twin_node(node, &node.domain, &node.op_type, Arc::new(operator), inputs)
     }
 
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
@@ -332,8 +332,7 @@ impl ChannelsLastPass<'_> {
                 })
             })
             .collect();
-        let name = (node.domain.as_str(), node.op_type.as_str());
-        self.twin_node(node, name, node.operator.clone(), inputs)
+        self.twin_node(node, &node.domain, &node.op_type, node.operator.clone(), inputs)
     }
 }
 

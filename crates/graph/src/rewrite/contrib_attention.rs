@@ -59,14 +59,14 @@ pub(super) fn apply(
         causal: found.causal,
     };
     let inputs = [all.map(Some).to_vec(), vec![mask]].concat();
-    let attended = made.add((GALATEA_DOMAIN, "Attention"), operator, inputs);
+    let attended = made.add(GALATEA_DOMAIN, "Attention", operator, inputs);
     let shape = made.constant("attended.shape", Tensor::vector(vec![0_i64, 0, -1]));
     let reshape = Reshape { allow_zero: false };
     let inputs = vec![Some(attended), Some(shape)];
     let mut nodes = made.nodes;
     nodes.push(Node {
         outputs: node.outputs[..1].to_vec(),
-        ..make_node((ONNX_DOMAIN, "Reshape"), &node, reshape, inputs)
+        ..make_node(ONNX_DOMAIN, "Reshape", &node, reshape, inputs)
     });
     Ok(Some(nodes))
 }
@@ -119,7 +119,7 @@ fn find(maps: &ValueMaps, node: &Node) -> Option<ContribAttentionMatch> {
         if !fits || !floats.into_iter().all(|id| maps.is_fp32(id)) {
             return None;
         }
-        let found = projecting(maps, node, &op.attention, [node.input(5), None])?;
+        let found = projecting(maps, node, &op.attention, node.input(5), None)?;
         return Some(ContribAttentionMatch {
             stored: AttentionStorage::Quantised(found.1),
             ..found.0
@@ -132,7 +132,7 @@ fn find(maps: &ValueMaps, node: &Node) -> Option<ContribAttentionMatch> {
         if node.input(4).is_some() || node.input(6).is_some() {
             return None;
         }
-        return Some(projecting(maps, node, op, [node.input(3), node.input(5)])?.0);
+        return Some(projecting(maps, node, op, node.input(3), node.input(5))?.0);
     }
     let op = node.operator::<MultiHeadAttention>()?;
     let k = node.input(1)?;
@@ -149,7 +149,7 @@ fn find(maps: &ValueMaps, node: &Node) -> Option<ContribAttentionMatch> {
         heads: op.num_heads,
         scale: scale(op.scale, rows[2].known()?, op.num_heads)?,
         causal: op.unidirectional,
-        mask: mask(maps, [node.input(4), node.input(5)], [&rows[0], &rows[1], &keys[1]])?,
+        mask: mask(maps, node.input(4), node.input(5), &rows[0], &rows[1], &keys[1])?,
         hidden: op.mask_filter_value,
     })
 }
@@ -164,7 +164,8 @@ fn projecting(
     maps: &ValueMaps,
     node: &Node,
     op: &ContribAttention,
-    masks: [Option<ValueId>; 2],
+    keys: Option<ValueId>,
+    bias: Option<ValueId>,
 ) -> Option<(ContribAttentionMatch, [usize; 3])> {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     let rows = shape(node.input(0)?)?;
@@ -181,7 +182,7 @@ fn projecting(
         heads: op.num_heads,
         scale: scale(op.scale, widths[0], op.num_heads)?,
         causal: op.unidirectional,
-        mask: mask(maps, masks, [&rows[0], &rows[1], &rows[1]])?,
+        mask: mask(maps, keys, bias, &rows[0], &rows[1], &rows[1])?,
         hidden: op.mask_filter_value,
     };
     Some((found, widths))
@@ -191,8 +192,11 @@ fn projecting(
 /// another form.
 fn mask(
     maps: &ValueMaps,
-    [keys, bias]: [Option<ValueId>; 2],
-    [batch, queries, total]: [&Dim; 3],
+    keys: Option<ValueId>,
+    bias: Option<ValueId>,
+    batch: &Dim,
+    queries: &Dim,
+    total: &Dim,
 ) -> Option<ContribMask> {
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     match (keys, bias) {
@@ -224,12 +228,13 @@ impl AttentionNodes<'_> {
     /// Adds a node with one output.
     fn add(
         &mut self,
-        name: (&str, &str),
+        domain: &str,
+        op_type: &str,
         operator: impl Operator,
         inputs: Vec<Option<ValueId>>,
     ) -> ValueId {
-        let value = self.graph.fresh_value(name.1);
-        let made = make_node(name, self.node, operator, inputs);
+        let value = self.graph.fresh_value(op_type);
+        let made = make_node(domain, op_type, self.node, operator, inputs);
         self.nodes.push(Node { outputs: vec![Some(value)], ..made });
         value
     }
@@ -241,16 +246,16 @@ impl AttentionNodes<'_> {
     fn reshaped(&mut self, id: ValueId, shape: Vec<i64>) -> ValueId {
         let shape = self.constant("heads.shape", Tensor::vector(shape));
         let operator = Reshape { allow_zero: false };
-        self.add((ONNX_DOMAIN, "Reshape"), operator, vec![Some(id), Some(shape)])
+        self.add(ONNX_DOMAIN, "Reshape", operator, vec![Some(id), Some(shape)])
     }
 
     /// The input times the weights, and the bias.
     fn product(&mut self) -> ValueId {
         let inputs = vec![self.node.input(0), self.node.input(1)];
-        let mut all = self.add((ONNX_DOMAIN, "MatMul"), MatMul, inputs);
+        let mut all = self.add(ONNX_DOMAIN, "MatMul", MatMul, inputs);
         if let Some(bias) = self.node.input(2) {
             let sum = Binary { kind: BinaryKind::Add };
-            all = self.add((ONNX_DOMAIN, "Add"), sum, vec![Some(all), Some(bias)]);
+            all = self.add(ONNX_DOMAIN, "Add", sum, vec![Some(all), Some(bias)]);
         }
         all
     }
@@ -258,7 +263,7 @@ impl AttentionNodes<'_> {
     /// The same of integers with their scales and zero points.
     fn integer_product(&mut self) -> ValueId {
         let inputs = [0, 1, 3, 4, 6, 7, 2].map(|index| self.node.input(index)).to_vec();
-        self.add((CONTRIB_DOMAIN, "MatMulIntegerToFloat"), MatMulIntegerToFloat, inputs)
+        self.add(CONTRIB_DOMAIN, "MatMulIntegerToFloat", MatMulIntegerToFloat, inputs)
     }
 
     /// Queries, keys and values, so many columns each.
@@ -268,7 +273,7 @@ impl AttentionNodes<'_> {
         let widths = self.constant("widths", Tensor::vector(widths.collect::<Vec<_>>()));
         let operator = Split { axis: 2, split: None, pieces: 3, uneven: true };
         let inputs = vec![Some(all), Some(widths)];
-        let made = make_node((ONNX_DOMAIN, "Split"), self.node, operator, inputs);
+        let made = make_node(ONNX_DOMAIN, "Split", self.node, operator, inputs);
         self.nodes.push(Node { outputs: parts.map(Some).to_vec(), ..made });
         parts
     }
@@ -282,13 +287,13 @@ impl AttentionNodes<'_> {
         let none = self.constant("mask.none", none);
         let compare = Compare { kind: CompareKind::Greater };
         let inputs = vec![Some(keys), Some(none)];
-        let seen = self.add((ONNX_DOMAIN, "Greater"), compare, inputs);
+        let seen = self.add(ONNX_DOMAIN, "Greater", compare, inputs);
         let shown = self.constant("mask.shown", Tensor::scalar(0.0_f32));
         let hidden = self.constant("mask.hidden", Tensor::scalar(hidden));
         let inputs = vec![Some(seen), Some(shown), Some(hidden)];
-        let numbers = self.add((ONNX_DOMAIN, "Where"), Where, inputs);
+        let numbers = self.add(ONNX_DOMAIN, "Where", Where, inputs);
         let axes = self.constant("mask.axes", Tensor::vector(vec![1_i64, 2]));
         let operator = Unsqueeze { axes: None };
-        self.add((ONNX_DOMAIN, "Unsqueeze"), operator, vec![Some(numbers), Some(axes)])
+        self.add(ONNX_DOMAIN, "Unsqueeze", operator, vec![Some(numbers), Some(axes)])
     }
 }

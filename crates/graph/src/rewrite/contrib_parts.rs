@@ -41,31 +41,29 @@ impl PartNodes<'_> {
     ) -> ValueId {
         let value = output.unwrap_or_else(|| self.graph.fresh_value(op_type));
         let inputs = inputs.iter().copied().map(Some).collect();
-        let made = make_node((ONNX_DOMAIN, op_type), self.node, operator, inputs);
+        let made = make_node(ONNX_DOMAIN, op_type, self.node, operator, inputs);
         self.nodes.push(Node { outputs: vec![Some(value)], ..made });
         value
     }
 
-    /// Adds a node that parses to its operator in this version of ONNX with these attributes.
+    /// Adds a node of an operator with the text that it parses from.
     fn add_parsed(
         &mut self,
-        (domain, op_type): (&str, &str),
-        (operator, opset, attributes): (Arc<dyn Operator>, i64, Attributes),
+        domain: &str,
+        op_type: &str,
+        parsed: ParsedOperator,
         inputs: Vec<Option<ValueId>>,
         output: Option<ValueId>,
     ) -> ValueId {
         let value = output.unwrap_or_else(|| self.graph.fresh_value(op_type));
-        let attributes = Arc::new(attributes);
-        let opset = (domain == ONNX_DOMAIN).then_some(opset);
-        let parsed = Some(ParsedOperator { operator: Arc::clone(&operator), opset, attributes });
         self.nodes.push(Node {
             name: self.node.name.clone(),
             domain: domain.to_owned(),
             op_type: op_type.to_owned(),
             inputs,
             outputs: vec![Some(value)],
-            operator,
-            parsed,
+            operator: Arc::clone(&parsed.operator),
+            parsed: Some(parsed),
         });
         value
     }
@@ -154,7 +152,7 @@ pub(super) fn quantised(
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = graph.nodes[index].clone();
     let Some(op) = node.operator::<QLinear>() else { return Ok(None) };
-    let Some((name, opset)) = between(op) else { return Ok(None) };
+    let Some(name) = between(op) else { return Ok(None) };
     let (scale, zero) = op.result();
     let (Some(scale), Some(zero)) = (node.input(scale), node.input(zero)) else { return Ok(None) };
     let byte = |id: ValueId| {
@@ -182,24 +180,41 @@ pub(super) fn quantised(
     let grouping = ScaleGrouping { axis: 1, block_size: 0 };
     let back = DequantizeLinear { grouping: grouping.clone(), output_dtype: None };
     let to = QuantizeLinear { grouping, output_dtype: None, overflow: OverflowRule::Saturate };
-    let (back, to): (Arc<dyn Operator>, Arc<dyn Operator>) = (Arc::new(back), Arc::new(to));
+    let back: Arc<dyn Operator> = Arc::new(back);
+    let of = |operator, opset, attributes| ParsedOperator {
+        operator,
+        opset,
+        attributes: Arc::new(attributes),
+    };
     let mut made = PartNodes { graph, node: &node, nodes: Vec::new() };
     let mut floats = Vec::new();
     for inputs in operands {
-        let parts = (Arc::clone(&back), 13, Attributes::new());
-        let name = (ONNX_DOMAIN, "DequantizeLinear");
-        floats.push(Some(made.add_parsed(name, parts, inputs.to_vec(), None)));
+        let parsed = of(Arc::clone(&back), Some(13), Attributes::new());
+        let inputs = inputs.to_vec();
+        let float = made.add_parsed(ONNX_DOMAIN, "DequantizeLinear", parsed, inputs, None);
+        floats.push(Some(float));
     }
-    let result = made.add_parsed(name, (inner, opset, attributes), floats, None);
+    let parsed = of(inner, name.opset, attributes);
+    let result = made.add_parsed(name.domain, name.op_type, parsed, floats, None);
     let inputs = [result, scale, zero].map(Some).to_vec();
-    let parts = (to, 13, Attributes::new());
-    made.add_parsed((ONNX_DOMAIN, "QuantizeLinear"), parts, inputs, node.output(0));
+    let parsed = of(Arc::new(to), Some(13), Attributes::new());
+    made.add_parsed(ONNX_DOMAIN, "QuantizeLinear", parsed, inputs, node.output(0));
     Ok(Some(made.nodes))
 }
 
-/// The name of the operator on floats, and the version in which its attributes mean the same.
-fn between(op: &QLinear) -> Option<((&'static str, &'static str), i64)> {
-    let onnx = |name, opset| Some(((ONNX_DOMAIN, name), opset));
+/// The operator on floats.
+struct FloatOperator {
+    domain: &'static str,
+    op_type: &'static str,
+    /// The version of ONNX in which its attributes mean the same.
+    opset: Option<i64>,
+}
+
+/// Returns the operator on floats that computes between the quantisations.
+fn between(op: &QLinear) -> Option<FloatOperator> {
+    let onnx =
+        |op_type, opset| Some(FloatOperator { domain: ONNX_DOMAIN, op_type, opset: Some(opset) });
+    let own = |op_type| Some(FloatOperator { domain: GALATEA_DOMAIN, op_type, opset: None });
     if op.inner::<Concat>().is_some() {
         return onnx("Concat", 13);
     }
@@ -208,15 +223,15 @@ fn between(op: &QLinear) -> Option<((&'static str, &'static str), i64)> {
     }
     if let Some(pool) = op.inner::<AveragePool>() {
         return match pool.window.channels_last {
-            true => Some(((GALATEA_DOMAIN, "AveragePoolNhwc"), 1)),
+            true => own("AveragePoolNhwc"),
             false => onnx("AveragePool", 11),
         };
     }
     if let Some(pool) = op.inner::<GlobalAveragePool>() {
         return match pool.channels_last {
-            true => Some(((GALATEA_DOMAIN, "GlobalAveragePoolNhwc"), 1)),
+            true => own("GlobalAveragePoolNhwc"),
             false => onnx("GlobalAveragePool", 1),
         };
     }
-    op.inner::<Reduce>().is_some().then_some(((ONNX_DOMAIN, "ReduceMean"), 13))
+    op.inner::<Reduce>().and_then(|_| onnx("ReduceMean", 13))
 }

@@ -22,7 +22,7 @@ pub(super) fn apply(
     let before = &graph.nodes[conv_index];
     let Some(conv) = before.operator::<Conv>().cloned() else { return Ok(None) };
     let inputs = vec![before.input(0), Some(weights), Some(bias)];
-    Ok(Some(vec![make_node((ONNX_DOMAIN, "Conv"), &graph.nodes[index], conv, inputs)]))
+    Ok(Some(vec![make_node(ONNX_DOMAIN, "Conv", &graph.nodes[index], conv, inputs)]))
 }
 
 /// The convolution before the normalisation at `index`, and its folded weights and bias.

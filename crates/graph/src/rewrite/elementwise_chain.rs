@@ -31,7 +31,7 @@ pub(super) fn apply(
     }
     let Some((operator, inputs)) = program(graph, maps, &chain) else { return Ok(None) };
     let inputs = inputs.into_iter().map(Some).collect();
-    Ok(Some(vec![make_node((GALATEA_DOMAIN, "FusedElementwise"), last, operator, inputs)]))
+    Ok(Some(vec![make_node(GALATEA_DOMAIN, "FusedElementwise", last, operator, inputs)]))
 }
 
 /// Returns whether a chain that ends later takes the node in.

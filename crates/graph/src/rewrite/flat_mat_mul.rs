@@ -30,7 +30,8 @@ pub(super) fn apply(
         made.push(Node {
             outputs: vec![Some(rows)],
             ..make_node(
-                (ONNX_DOMAIN, "Reshape"),
+                ONNX_DOMAIN,
+                "Reshape",
                 &node,
                 Reshape { allow_zero: false },
                 vec![Some(found.rows), Some(target)],

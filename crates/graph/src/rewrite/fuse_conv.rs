@@ -9,7 +9,7 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::convolution::{Conv, FusedConv};
 use crate::ops::fused::FusedActivation;
 
-const NAME: (&str, &str) = (GALATEA_DOMAIN, "FusedConv");
+const NAME: &str = "FusedConv";
 
 /// A convolution that writes a value which nobody else reads, if nothing follows it yet.
 fn open_conv<'g>(graph: &'g Graph, maps: &ValueMaps, id: ValueId) -> Option<(&'g Node, FusedConv)> {
@@ -48,7 +48,7 @@ pub(super) fn residual(
             && graph.constant(other).is_none()
             && maps.same_shape(conv, other);
         let inputs = vec![before.input(0), before.input(1), before.input(2), Some(other)];
-        free.then(|| (maps.producer(conv), make_node(NAME, node, operator, inputs)))
+        free.then(|| (maps.producer(conv), make_node(GALATEA_DOMAIN, NAME, node, operator, inputs)))
     };
     let found = [pair(0, 1), pair(1, 0)].into_iter().flatten().max_by_key(|(at, _)| *at);
     Ok(found.map(|(_, node)| vec![node]))
@@ -65,7 +65,7 @@ pub(super) fn activation(
         let (activation, input) = activation_of(graph, maps, node)?;
         let (before, operator) = open_conv(graph, maps, input)?;
         let operator = FusedConv { activation, ..operator };
-        Some(make_node(NAME, node, operator, before.inputs.clone()))
+        Some(make_node(GALATEA_DOMAIN, NAME, node, operator, before.inputs.clone()))
     })();
     Ok(found.map(|node| vec![node]))
 }

@@ -10,7 +10,7 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::fused::{FusedActivation, FusedMatMul};
 use crate::ops::matrix::Gemm;
 
-const NAME: (&str, &str) = (GALATEA_DOMAIN, "FusedMatMul");
+const NAME: &str = "FusedMatMul";
 
 /// `MatMul` and `Gemm` of FP32 by a constant matrix become `FusedMatMul`.
 pub(super) fn from_onnx(
@@ -34,7 +34,7 @@ fn mat_mul(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
     if !constant_matrix || !maps.is_fp32(a) {
         return None;
     }
-    Some(make_node(NAME, node, FusedMatMul::default(), vec![Some(a), Some(b)]))
+    Some(make_node(GALATEA_DOMAIN, NAME, node, FusedMatMul::default(), vec![Some(a), Some(b)]))
 }
 
 fn gemm(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
@@ -55,7 +55,7 @@ fn gemm(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<Node> {
         inputs.push(Some(bias));
     }
     let operator = FusedMatMul { trans_b: gemm.trans_b, ..FusedMatMul::default() };
-    Some(make_node(NAME, node, operator, inputs))
+    Some(make_node(GALATEA_DOMAIN, NAME, node, operator, inputs))
 }
 
 /// The fused product that writes a value which nobody else reads, if nothing follows it yet.
@@ -88,7 +88,7 @@ pub(super) fn bias(
         let columns = weights.shape()[usize::from(!operator.trans_b)];
         let free = before.inputs.len() == 2 && graph.constant(vector)?.shape() == [columns];
         let inputs = vec![before.input(0), before.input(1), Some(vector)];
-        free.then(|| make_node(NAME, node, operator.clone(), inputs))
+        free.then(|| make_node(GALATEA_DOMAIN, NAME, node, operator.clone(), inputs))
     };
     Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }
@@ -109,7 +109,7 @@ pub(super) fn residual(
         let (before, operator) = open_product(graph, maps, product)?;
         let free = before.input(3).is_none() && graph.constant(other).is_none();
         let inputs = vec![before.input(0), before.input(1), before.input(2), Some(other)];
-        free.then(|| make_node(NAME, node, operator.clone(), inputs))
+        free.then(|| make_node(GALATEA_DOMAIN, NAME, node, operator.clone(), inputs))
     };
     Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }
@@ -125,7 +125,7 @@ pub(super) fn activation(
         let (activation, input) = activation_of(graph, maps, node)?;
         let (before, operator) = open_product(graph, maps, input)?;
         let operator = FusedMatMul { activation, ..operator.clone() };
-        Some(make_node(NAME, node, operator, before.inputs.clone()))
+        Some(make_node(GALATEA_DOMAIN, NAME, node, operator, before.inputs.clone()))
     })();
     Ok(found.map(|node| vec![node]))
 }
@@ -148,7 +148,7 @@ pub(super) fn gate(
         let free = before.input(3).is_none() && product != gate && maps.same_shape(product, gate);
         let inputs = vec![before.input(0), before.input(1), before.input(2), Some(gate)];
         let operator = FusedMatMul { gated: true, ..operator.clone() };
-        free.then(|| make_node(NAME, node, operator, inputs))
+        free.then(|| make_node(GALATEA_DOMAIN, NAME, node, operator, inputs))
     };
     Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }

@@ -30,7 +30,7 @@ pub(super) fn apply(
             _ => return None,
         };
         let gated = gate.input(0)? == x;
-        gated.then(|| make_node((ONNX_DOMAIN, name), node, Activation { kind }, vec![Some(x)]))
+        gated.then(|| make_node(ONNX_DOMAIN, name, node, Activation { kind }, vec![Some(x)]))
     };
     Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }

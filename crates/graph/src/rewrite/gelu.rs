@@ -19,7 +19,7 @@ pub(super) fn apply(
     }
     let Some((x, tanh)) = whole(graph, maps, node) else { return Ok(None) };
     let gelu = Activation { kind: ActivationKind::Gelu { tanh } };
-    Ok(Some(vec![make_node((ONNX_DOMAIN, "Gelu"), node, gelu, vec![Some(x)])]))
+    Ok(Some(vec![make_node(ONNX_DOMAIN, "Gelu", node, gelu, vec![Some(x)])]))
 }
 
 /// The `x` of a product that is a GELU, and whether it is the approximation.

@@ -22,7 +22,7 @@ pub(super) fn apply(
     let Some(found) = whole(graph, maps, node) else { return Ok(None) };
     let operator = LayerNormalization { axis: -1, epsilon: found.epsilon };
     let inputs = vec![Some(found.x), Some(found.scale), Some(found.bias)];
-    Ok(Some(vec![make_node((ONNX_DOMAIN, "LayerNormalization"), node, operator, inputs)]))
+    Ok(Some(vec![make_node(ONNX_DOMAIN, "LayerNormalization", node, operator, inputs)]))
 }
 
 struct LayerNormMatch {

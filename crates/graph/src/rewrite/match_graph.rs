@@ -121,7 +121,8 @@ impl ValueMaps {
 
 /// A node made by a rule, named after the node that it replaces.
 pub(super) fn make_node(
-    (domain, op_type): (&str, &str),
+    domain: &str,
+    op_type: &str,
     after: &Node,
     operator: impl Operator,
     inputs: Vec<Option<ValueId>>,

@@ -29,8 +29,8 @@ pub(super) fn apply(
     let node = node.clone();
     let mut made = Vec::new();
     if let (Some(past_k), Some(past_v)) = (node.input(4), node.input(5)) {
-        k = joined(graph, &mut made, &node, (past_k, k), 1);
-        v = joined(graph, &mut made, &node, (past_v, v), 2);
+        k = joined(graph, &mut made, &node, past_k, k, 1);
+        v = joined(graph, &mut made, &node, past_v, v, 2);
     }
     let mask = match node.input(3) {
         Some(mask) if maps.fact(mask).is_some_and(|fact| fact.dtype == DataType::Bool) => {
@@ -43,7 +43,7 @@ pub(super) fn apply(
     let inputs = vec![Some(q), Some(k), Some(v), mask];
     made.push(Node {
         outputs: node.outputs[..1].to_vec(),
-        ..make_node((GALATEA_DOMAIN, "Attention"), &node, operator, inputs)
+        ..make_node(GALATEA_DOMAIN, "Attention", &node, operator, inputs)
     });
     Ok(Some(made))
 }
@@ -54,7 +54,8 @@ fn joined(
     graph: &mut Graph,
     made: &mut Vec<Node>,
     node: &Node,
-    (past, new): (ValueId, ValueId),
+    past: ValueId,
+    new: ValueId,
     output: usize,
 ) -> ValueId {
     let all = node.output(output).unwrap_or_else(|| graph.fresh_value("present"));

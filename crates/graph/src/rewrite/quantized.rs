@@ -82,12 +82,7 @@ impl QuantizedValue {
 
     /// Returns whether scale and zero point are constant, and one for all or one for each of
     /// `count` positions of `axis`, of `rank` axes.
-    pub(super) fn is_along(
-        &self,
-        graph: &Graph,
-        axis: usize,
-        (rank, count): (usize, usize),
-    ) -> bool {
+    pub(super) fn is_along(&self, graph: &Graph, axis: usize, rank: usize, count: usize) -> bool {
         let Some(scales) = self.scales(graph) else { return false };
         let zeros = match self.zero {
             Some(zero) => graph.constant(zero).map(Tensor::elements),
@@ -123,7 +118,8 @@ pub(super) fn bias_in_units(
     graph: &Graph,
     maps: &ValueMaps,
     id: ValueId,
-    (count, unit): (usize, impl Fn(usize) -> f64),
+    count: usize,
+    unit: impl Fn(usize) -> f64,
 ) -> Option<Tensor> {
     let floats: Vec<f64> = match graph.constant(id) {
         Some(bias) => bias.to_vec::<f32>().ok()?.into_iter().map(f64::from).collect(),

@@ -28,7 +28,7 @@ pub(super) fn apply(
         let weights = graph.constant(w.value)?;
         let rank = weights.rank();
         let channels = *weights.shape().first()?;
-        if !w.is_along(graph, 0, (rank, channels)) {
+        if !w.is_along(graph, 0, rank, channels) {
             return None;
         }
         let bias = match before.input(2) {
@@ -38,7 +38,7 @@ pub(super) fn apply(
                     let scale = scales[if scales.len() == 1 { 0 } else { channel }];
                     f64::from(x_scale) * f64::from(scale)
                 };
-                Some(bias_in_units(graph, maps, id, (channels, unit))?)
+                Some(bias_in_units(graph, maps, id, channels, unit)?)
             }
             None => None,
         };
@@ -48,7 +48,7 @@ pub(super) fn apply(
         inputs.extend([Some(w.value), Some(w.scale), Some(w_zero?)]);
         inputs.extend([Some(result.scale), Some(y_zero?)]);
         inputs.extend(bias.map(|bias| Some(graph.add_constant("bias", bias))));
-        Some(make_node(("", "QLinearConv"), &node, QLinearConv { conv }, inputs))
+        Some(make_node("", "QLinearConv", &node, QLinearConv { conv }, inputs))
     })();
     Ok(found.map(|node| vec![node]))
 }
@@ -86,9 +86,13 @@ pub(super) fn residual(
         inputs.extend([other + 1, other + 2, 6, 7].map(|at| node.input(at)));
         let whole = inputs[10..].iter().all(Option::is_some);
         let conv = operator.conv.clone();
-        let name = (GALATEA_DOMAIN, "QLinearConvAdd");
-        (free && whole)
-            .then(|| (maps.producer(made), make_node(name, node, QLinearConvAdd { conv }, inputs)))
+        let name = "QLinearConvAdd";
+        (free && whole).then(|| {
+            (
+                maps.producer(made),
+                make_node(GALATEA_DOMAIN, name, node, QLinearConvAdd { conv }, inputs),
+            )
+        })
     };
     let found = [pair(0, 3), pair(3, 0)].into_iter().flatten().max_by_key(|(at, _)| *at);
     Ok(found.map(|(_, node)| vec![node]))

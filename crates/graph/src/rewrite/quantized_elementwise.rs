@@ -54,7 +54,7 @@ pub(super) fn limits(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewri
             Some(Some(graph.add_constant("limit", tensor)))
         };
         let inputs = vec![Some(whole), limit(least)?, limit(most)?];
-        let clip = make_node(("", "Clip"), &node, Clip { min: None, max: None }, inputs);
+        let clip = make_node("", "Clip", &node, Clip { min: None, max: None }, inputs);
         Some(vec![plain, clip])
     })();
     Ok(found)
@@ -77,7 +77,7 @@ pub(super) fn moves(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewrit
         };
         if let Some(x) = like(Some(float)) {
             let identity = crate::ops::shape::Identity;
-            return Some(make_node(("", "Identity"), node, identity, vec![x]));
+            return Some(make_node("", "Identity", node, identity, vec![x]));
         }
         let before = &graph.nodes[maps.producer(float)?];
         let one = before.outputs.iter().flatten().count() == 1 && maps.read_once(graph, float);

@@ -35,7 +35,7 @@ pub(super) fn apply(
         }
         let table = table.contiguous().ok()?.as_bytes().ok()?.to_vec();
         let operator = LookUp { table, dtype: result.dtype };
-        Some(make_node((GALATEA_DOMAIN, "LookUp"), node, operator, vec![Some(x)]))
+        Some(make_node(GALATEA_DOMAIN, "LookUp", node, operator, vec![Some(x)]))
     })();
     Ok(found.map(|node| vec![node]))
 }

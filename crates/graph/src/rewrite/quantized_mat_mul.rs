@@ -18,7 +18,7 @@ use crate::ops::quantize::DynamicQuantizeLinear;
 
 type RewrittenProduct = Result<Option<Vec<Node>>, GraphError>;
 
-const TO_FLOAT: (&str, &str) = (CONTRIB_DOMAIN, "MatMulIntegerToFloat");
+const TO_FLOAT: &str = "MatMulIntegerToFloat";
 
 /// Multiplication of two dequantised matrices.
 struct DequantizedProduct {
@@ -41,7 +41,7 @@ fn product(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<DequantizedPr
             Some(weights) => {
                 let rank = weights.rank();
                 let columns = *weights.shape().last()?;
-                rank == 2 && b.is_along(graph, 1, (rank, columns))
+                rank == 2 && b.is_along(graph, 1, rank, columns)
             }
             None => b.whole(graph).is_some(),
         };
@@ -65,13 +65,13 @@ fn product(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<DequantizedPr
                 let b_scale = scales[if scales.len() == 1 { 0 } else { column }];
                 f64::from(gemm.alpha) * f64::from(a_scale) * f64::from(b_scale)
             };
-            Some(bias_in_units(graph, maps, id, (columns, unit))?)
+            Some(bias_in_units(graph, maps, id, columns, unit)?)
         }
         Some(_) => return None,
         None => None,
     };
     let Gemm { alpha, trans_a, trans_b, .. } = gemm;
-    let fits = !trans_a && alpha > 0.0 && b.is_along(graph, axis, (2, columns));
+    let fits = !trans_a && alpha > 0.0 && b.is_along(graph, axis, 2, columns);
     fits.then(|| DequantizedProduct { a, b, gemm: Some((QGemm { alpha, trans_a, trans_b }, bias)) })
 }
 
@@ -100,15 +100,15 @@ fn integer_product(
             while inputs.last() == Some(&None) {
                 inputs.pop();
             }
-            Some(make_node((CONTRIB_DOMAIN, "QGemm"), after, operator, inputs))
+            Some(make_node(CONTRIB_DOMAIN, "QGemm", after, operator, inputs))
         }
         (None, false) => {
             inputs.extend(tail);
-            Some(make_node(("", "QLinearMatMul"), after, QLinearMatMul, inputs))
+            Some(make_node("", "QLinearMatMul", after, QLinearMatMul, inputs))
         }
         (None, true) => {
             let inputs = [a.value, b.value, a.scale, b.scale, a_zero, b_zero].map(Some).to_vec();
-            Some(make_node(TO_FLOAT, after, MatMulIntegerToFloat, inputs))
+            Some(make_node(CONTRIB_DOMAIN, TO_FLOAT, after, MatMulIntegerToFloat, inputs))
         }
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn dynamic(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewr
             product.input(2),
             product.input(3),
         ];
-        fits.then(|| make_node(TO_FLOAT, node, MatMulIntegerToFloat, inputs))
+        fits.then(|| make_node(CONTRIB_DOMAIN, TO_FLOAT, node, MatMulIntegerToFloat, inputs))
     })();
     Ok(found.map(|node| vec![node]))
 }
@@ -198,7 +198,7 @@ pub(super) fn split_dynamic(graph: &mut Graph, maps: &ValueMaps, index: usize) -
     while inputs.last() == Some(&None) {
         inputs.pop();
     }
-    let second = make_node(TO_FLOAT, &node, MatMulIntegerToFloat, inputs);
+    let second = make_node(CONTRIB_DOMAIN, TO_FLOAT, &node, MatMulIntegerToFloat, inputs);
     Ok(Some(vec![first, second]))
 }
 
@@ -226,7 +226,8 @@ pub(super) fn bias(graph: &mut Graph, maps: &ValueMaps, index: usize) -> Rewritt
         let open = before.input(6).is_none() && maps.read_once(graph, product);
         let mut inputs: Vec<_> = (0..6).map(|slot| before.input(slot)).collect();
         inputs.push(Some(vector));
-        (fits && open).then(|| make_node(TO_FLOAT, node, MatMulIntegerToFloat, inputs))
+        (fits && open)
+            .then(|| make_node(CONTRIB_DOMAIN, TO_FLOAT, node, MatMulIntegerToFloat, inputs))
     };
     Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }

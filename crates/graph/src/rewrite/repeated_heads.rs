@@ -23,7 +23,7 @@ pub(super) fn apply(
             return None;
         }
         let inputs = vec![node.input(0), Some(k), Some(v), node.input(3)];
-        Some(make_node((GALATEA_DOMAIN, "Attention"), node, attention.clone(), inputs))
+        Some(make_node(GALATEA_DOMAIN, "Attention", node, attention.clone(), inputs))
     })();
     Ok(found.map(|node| vec![node]))
 }

@@ -21,8 +21,13 @@ pub(super) fn apply(
     let Some((x, scale, epsilon)) = found else { return Ok(None) };
     #[allow(clippy::cast_possible_truncation, reason = "the model's epsilon is a float")]
     let operator = RmsNormalization { axis: -1, epsilon: epsilon as f32 };
-    let name = (ONNX_DOMAIN, "RMSNormalization");
-    Ok(Some(vec![make_node(name, node, operator, vec![Some(x), Some(scale)])]))
+    Ok(Some(vec![make_node(
+        ONNX_DOMAIN,
+        "RMSNormalization",
+        node,
+        operator,
+        vec![Some(x), Some(scale)],
+    )]))
 }
 
 /// Both orders of a node's two inputs.

@@ -16,7 +16,7 @@ use crate::ops::shape::{Concat, Slice, Split, Unsqueeze};
 use crate::ops::transformer::RotaryEmbedding;
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
-const NAME: (&str, &str) = (GALATEA_DOMAIN, "Rotary");
+const NAME: &str = "Rotary";
 
 /// The sum of two products.
 pub(super) fn from_halves(
@@ -56,7 +56,7 @@ pub(super) fn from_halves(
     }
     let (stored, perm) = readable(graph, maps, x);
     let inputs = vec![Some(stored), Some(cos), Some(sin)];
-    Ok(Some(vec![make_node(NAME, node, FusedRotary { perm }, inputs)]))
+    Ok(Some(vec![make_node(GALATEA_DOMAIN, NAME, node, FusedRotary { perm }, inputs)]))
 }
 
 /// The stored value of heads and the order of its axes, where their last axis stays the last.
@@ -168,6 +168,6 @@ pub(super) fn from_onnx(
     }
     let (stored, perm) = readable(graph, maps, x);
     let inputs = vec![Some(stored), Some(tables[0]), Some(tables[1])];
-    made.push(make_node(NAME, &node, FusedRotary { perm }, inputs));
+    made.push(make_node(GALATEA_DOMAIN, NAME, &node, FusedRotary { perm }, inputs));
     Ok(Some(made))
 }

@@ -41,7 +41,7 @@ pub(super) fn apply(
     let table = graph.add_constant("labels", texts);
     trees.outputs[0] = Some(positions);
     let inputs = vec![Some(table), Some(positions)];
-    let mut pick = make_node((ONNX_DOMAIN, "Gather"), &trees, Gather { axis: 0 }, inputs);
+    let mut pick = make_node(ONNX_DOMAIN, "Gather", &trees, Gather { axis: 0 }, inputs);
     pick.outputs = vec![Some(label)];
     Ok(Some(vec![trees, pick]))
 }
@@ -85,8 +85,8 @@ mod tests {
         graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 1]));
         graph.inputs.push(x);
         let outputs = vec![Some(label), Some(scores)];
-        let operator = (ML_DOMAIN, "TreeEnsembleClassifier");
-        graph.add_node(operator, "trees", &list, vec![Some(x)], outputs).unwrap();
+        let operator = "TreeEnsembleClassifier";
+        graph.add_node(ML_DOMAIN, operator, "trees", &list, vec![Some(x)], outputs).unwrap();
         graph.outputs.extend([label, scores]);
         graph
     }
@@ -103,8 +103,8 @@ mod tests {
             assert_eq!(run(&rewritten), run(&plain), "{classes:?}");
             let node = &rewritten.nodes[0];
             let (opset, attributes) = node.attributes().unwrap();
-            let name = (ML_DOMAIN, "TreeEnsembleClassifier");
-            let parsed = crate::ops::parse(name, opset, &attributes, (1, 2)).unwrap();
+            let name = "TreeEnsembleClassifier";
+            let parsed = crate::ops::parse(ML_DOMAIN, name, opset, &attributes, 1, 2).unwrap();
             assert_eq!(format!("{parsed:?}"), format!("{:?}", node.operator));
         }
     }

@@ -47,8 +47,7 @@ impl One {
             .iter()
             .map(|name| (!name.is_empty()).then(|| self.b.graph.value_named(name)))
             .collect();
-        let node = ("com.microsoft", op);
-        self.b.graph.add_node(node, "n", &named, self.inputs, ids.clone()).unwrap();
+        self.b.graph.add_node("com.microsoft", op, "n", &named, self.inputs, ids.clone()).unwrap();
         self.b.graph.outputs = ids.into_iter().flatten().collect();
         let graph = self.b.graph;
         let mut rewritten = graph.clone();

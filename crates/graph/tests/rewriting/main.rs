@@ -52,7 +52,7 @@ impl Builder {
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let inputs = inputs.iter().copied().map(Some).collect();
         let name = format!("n{}", self.next);
-        self.graph.add_node(("", op_type), &name, &attributes, inputs, vec![Some(output)]).unwrap();
+        self.graph.add_node("", op_type, &name, &attributes, inputs, vec![Some(output)]).unwrap();
         output
     }
 
@@ -340,7 +340,7 @@ fn onnx_attention_with_a_past_joins_it_first() {
         let attributes = [("is_causal".to_owned(), AttributeValue::Int(causal))].into();
         let inputs = vec![Some(q), Some(k), Some(v), None, Some(past[0]), Some(past[1])];
         let outs = outputs.map(Some).to_vec();
-        b.graph.add_node(("", "Attention"), "n", &attributes, inputs, outs).unwrap();
+        b.graph.add_node("", "Attention", "n", &attributes, inputs, outs).unwrap();
         b.graph.outputs.extend(&outputs[1..]);
         let graph = b.finish(outputs[0]);
         let mut inputs = vec![noise(&[2, 4, 3, 3], 1)];
@@ -390,8 +390,7 @@ fn contrib_attention(projects: bool, masked: i32, causal: i64) -> (Graph, Vec<Te
     }
     let op = if projects { "Attention" } else { "MultiHeadAttention" };
     let y = b.graph.value_named("y");
-    let name = ("com.microsoft", op);
-    b.graph.add_node(name, "n", &attributes, inputs, vec![Some(y)]).unwrap();
+    b.graph.add_node("com.microsoft", op, "n", &attributes, inputs, vec![Some(y)]).unwrap();
     (b.finish(y), values)
 }
 

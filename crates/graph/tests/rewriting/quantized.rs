@@ -232,7 +232,7 @@ fn dynamic_quantisation_is_one_product() {
     let names = ["q", "scale", "zero"].map(|name| b.graph.value_named(name));
     let outputs = names.map(Some).to_vec();
     let none = Attributes::new();
-    b.graph.add_node(("", "DynamicQuantizeLinear"), "dq", &none, vec![Some(x)], outputs).unwrap();
+    b.graph.add_node("", "DynamicQuantizeLinear", "dq", &none, vec![Some(x)], outputs).unwrap();
     let [q, scale, zero_point] = names;
     let w = b.constant(bytes(&[6, 5], DataType::Int8, 1));
     let w_zero = b.constant(zero(DataType::Int8, 0));
@@ -259,8 +259,9 @@ fn dynamic_products_of_one_value_share_its_quantisation() {
         let output = b.graph.fresh_value("product");
         let mut inputs = vec![Some(x), Some(w), Some(w_scale), Some(zero)];
         inputs.extend((seed == 2).then_some(Some(bias)));
-        let name = ("com.microsoft", "DynamicQuantizeMatMul");
-        b.graph.add_node(name, "", &Attributes::new(), inputs, vec![Some(output)]).unwrap();
+        let op = "DynamicQuantizeMatMul";
+        let none = Attributes::new();
+        b.graph.add_node("com.microsoft", op, "", &none, inputs, vec![Some(output)]).unwrap();
         output
     });
     let y = b.op("Mul", &made, &[]);

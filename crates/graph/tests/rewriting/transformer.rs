@@ -213,7 +213,7 @@ impl Builder {
         let inputs = vec![Some(x), Some(sizes)];
         let name = format!("n{}", self.next);
         let outs = outputs.map(Some).to_vec();
-        self.graph.add_node(("", "Split"), &name, &attributes, inputs, outs).unwrap();
+        self.graph.add_node("", "Split", &name, &attributes, inputs, outs).unwrap();
         (outputs[0], outputs[1])
     }
 }

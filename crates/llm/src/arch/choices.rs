@@ -27,7 +27,7 @@ pub fn add_choices(graph: &mut Graph, vocabulary: usize) -> Result<()> {
     let mut add = |op: &str, inputs: &[ValueId], outputs: &[ValueId]| {
         let inputs = inputs.iter().copied().map(Some).collect();
         let outputs = outputs.iter().copied().map(Some).collect();
-        let added = graph.add_node((ONNX_DOMAIN, op), "", &attributes, inputs, outputs);
+        let added = graph.add_node(ONNX_DOMAIN, op, "", &attributes, inputs, outputs);
         added.map_err(|error| failed(error.to_string()))
     };
     add("ArgMax", &[logits], &[best])?;

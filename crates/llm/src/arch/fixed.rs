@@ -545,7 +545,7 @@ fn cut_out(
         }
         let named = part.value_named(name);
         let nodes = (vec![Some(inside)], vec![Some(named)]);
-        part.add_node((ONNX_DOMAIN, "Identity"), "", &Attributes::new(), nodes.0, nodes.1)
+        part.add_node(ONNX_DOMAIN, "Identity", "", &Attributes::new(), nodes.0, nodes.1)
             .map_err(|error| failed(error.to_string()))?;
         part.outputs.push(named);
     }

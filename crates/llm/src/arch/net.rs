@@ -157,7 +157,7 @@ impl<'w> NetBuilder<'w> {
         let attributes: Attributes =
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         self.graph
-            .add_node((domain, op), "", &attributes, inputs.to_vec(), outputs)
+            .add_node(domain, op, "", &attributes, inputs.to_vec(), outputs)
             .map_err(|error| LlmError::new(LlmErrorKind::Weights, op, error.to_string()))
     }
 
@@ -322,7 +322,7 @@ impl<'w> NetBuilder<'w> {
     ) -> [ValueId; N] {
         let outputs: [ValueId; N] = std::array::from_fn(|_| self.graph.fresh_value(op));
         let all = outputs.iter().copied().map(Some).collect();
-        self.graph.add_operator((GALATEA_DOMAIN, op), operator, inputs.to_vec(), all);
+        self.graph.add_operator(GALATEA_DOMAIN, op, operator, inputs.to_vec(), all);
         outputs
     }
 

@@ -107,5 +107,5 @@ fn widened(graph: &mut Graph, id: ValueId) -> Result<ValueId, GraphError> {
 
 fn cast(graph: &mut Graph, (from, to): (ValueId, ValueId), dtype: i64) -> Result<(), GraphError> {
     let attributes = Attributes::from([("to".to_owned(), dtype.into())]);
-    graph.add_node((ONNX_DOMAIN, "Cast"), "", &attributes, vec![Some(from)], vec![Some(to)])
+    graph.add_node(ONNX_DOMAIN, "Cast", "", &attributes, vec![Some(from)], vec![Some(to)])
 }

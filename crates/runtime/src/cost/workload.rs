@@ -142,7 +142,7 @@ mod tests {
         graph.outputs = vec![y];
         let inputs = vec![Some(x), Some(w)];
         let outputs = vec![Some(y)];
-        graph.add_node(("", "MatMul"), "n", &Attributes::new(), inputs, outputs).unwrap();
+        graph.add_node("", "MatMul", "n", &Attributes::new(), inputs, outputs).unwrap();
         let expected = OperatorWork {
             operator: "MatMul".to_owned(),
             operations: 64.0,

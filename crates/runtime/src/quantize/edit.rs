@@ -37,7 +37,7 @@ pub(super) fn node(
     let attributes: Attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let outputs = outputs.iter().copied().map(Some).collect();
-    graph.add_node(op, name, &attributes, inputs.to_vec(), outputs)
+    graph.add_node(op.0, op.1, name, &attributes, inputs.to_vec(), outputs)
 }
 
 /// Appends a layer's node with other inputs.

@@ -301,7 +301,7 @@ impl ProgramLowering {
         let name = self.current.clone();
         let frame = self.frame_mut();
         let at = frame.graph.nodes.len();
-        frame.graph.add_node(operator, &name, attributes, inputs, slots)?;
+        frame.graph.add_node(operator.0, operator.1, &name, attributes, inputs, slots)?;
         infer::extend(&frame.graph, &mut frame.facts, at)?;
         Ok(outputs)
     }
@@ -542,7 +542,7 @@ impl ProgramLowering {
         let none = Attributes::new();
         let from = vec![Some(id)];
         let slot = vec![Some(to)];
-        frame.graph.add_node((ONNX_DOMAIN, "Identity"), name, &none, from, slot)?;
+        frame.graph.add_node(ONNX_DOMAIN, "Identity", name, &none, from, slot)?;
         infer::extend(&frame.graph, &mut frame.facts, at)?;
         let fact = frame.facts.get(to.index()).cloned().flatten();
         frame.graph.value_mut(to).declared = fact.map(|fact| Fact { value: None, ..fact });

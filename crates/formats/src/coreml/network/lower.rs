@@ -190,7 +190,7 @@ impl NetworkLowering {
         }
         let from = vec![Some(id)];
         let to = vec![Some(out)];
-        scope.graph.add_node((ONNX_DOMAIN, "Identity"), name, &Attributes::new(), from, to)?;
+        scope.graph.add_node(ONNX_DOMAIN, "Identity", name, &Attributes::new(), from, to)?;
         scope.graph.outputs.push(out);
         set(&mut scope.facts, out, fact);
         Ok(())
@@ -406,7 +406,7 @@ impl NetworkLowering {
         let attributes: Attributes =
             attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let slots = ids.iter().map(|&id| Some(id)).collect();
-        scope.graph.add_node((domain, operator), &stem, &attributes, inputs, slots)?;
+        scope.graph.add_node(domain, operator, &stem, &attributes, inputs, slots)?;
         scope.settle_last()?;
         Ok(ids)
     }
