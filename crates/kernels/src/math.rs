@@ -204,7 +204,8 @@ pub(crate) fn log<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(x, zero), s.splat(f32::NAN), r)
 }
 
-/// `x / (1 + e^z)` of the parts of `e^z`, which may be too large for a float: the sum is divided by the power where that is greater than 1, and so is the result.
+/// `x / (1 + e^z)` of the parts of `e^z`, which may be too large for a float. The sum is divided by
+/// the power where that is greater than 1, and so is the result.
 #[inline(always)]
 fn over_one_and_exp<S: Simd>(s: S, x: S::F, exp: ReducedExponent<S::F>) -> S::F {
     let ReducedExponent { n, r, q } = exp;

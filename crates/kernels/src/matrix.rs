@@ -43,6 +43,6 @@ pub struct ProductSize {
 pub(crate) struct IndexSpan {
     /// The first one.
     pub(crate) first: usize,
-    /// How many there are.
+    /// Their number.
     pub(crate) count: usize,
 }

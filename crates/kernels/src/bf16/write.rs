@@ -275,7 +275,8 @@ impl ResultPart {
     /// [`ResultPart::write`] for the first vector of columns.
     ///
     /// # Safety
-    /// The same as for [`ResultPart::write`]; the mask covers the columns where they are less than a vector.
+    /// The same as for [`ResultPart::write`]; the mask covers the columns where they are less than a
+    /// vector.
     #[inline(always)]
     unsafe fn write_column<S: Simd, C: RealCell>(
         &self,

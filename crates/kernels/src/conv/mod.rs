@@ -354,7 +354,7 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
 /// Sizes of the images of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageBatch<const AXES: usize = 3> {
-    /// How many images there are.
+    /// Number of images.
     pub batch: usize,
     /// Lengths of the spatial axes of each: depth, height and width, or the last two of them.
     pub size: [usize; AXES],

@@ -113,7 +113,8 @@ impl ImageRows {
         }
     }
 
-    /// Copies a segment for some adjacent output pixels from `place` of an image on, [`A_STRIDE`] apart.
+    /// Copies a segment for some adjacent output pixels, from `place` of an image on. Copies lie
+    /// [`A_STRIDE`] apart.
     ///
     /// # Safety
     /// The pixels exist, and `out` is valid for their segments.

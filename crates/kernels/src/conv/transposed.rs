@@ -110,11 +110,11 @@ impl PackedTransposed {
 /// Sizes of the images of a batch, and of their results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransposedSizes {
-    /// How many images there are.
+    /// Number of images.
     pub batch: usize,
     /// Depth, height and width of an image.
     pub size: [usize; 3],
-    /// Where a result begins in the full one.
+    /// The first place of a result in the full one.
     pub pads_begin: [usize; 3],
     /// Depth, height and width of a result.
     pub out: [usize; 3],

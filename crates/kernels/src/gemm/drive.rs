@@ -518,9 +518,8 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         return;
     }
     let first = product(0);
-    let m = first.m;
-    let n = first.n;
-    let k = first.k;
+    let size = ProductSize { m: first.m, k: first.k, n: first.n };
+    let ProductSize { m, k, n } = size;
     if m == 0 || n == 0 {
         return;
     }
@@ -560,7 +559,6 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         unsafe { multiply_shared(exec, &first, panels, width) };
         return;
     }
-    let size = ProductSize { m, k, n };
     let cut = match blocking {
         GemmBlocking::Rows => GemmCut::rows(m, threads),
         GemmBlocking::Chunks(rows) => GemmCut::of(size, rows.max(1), width, batch, threads),

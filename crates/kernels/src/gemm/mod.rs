@@ -102,7 +102,8 @@ pub fn gemm_cut(
 /// `C = epilogue(C)`, where C holds a product that something else has computed.
 ///
 /// # Panics
-/// Panics when the slice is shorter than `size` and its stride say, or the stride is less than a row.
+/// Panics when the slice is shorter than `size` and its stride say, or the stride is less than a
+/// row.
 pub fn finish(
     exec: KernelContext<'_>,
     size: MatrixSize,

@@ -28,7 +28,7 @@ macro_rules! for_vectors {
     };
 }
 
-/// Divides by `scale`, rounds to even, adds what stands for zero and limits to the type of the bytes.
+/// Divides by `scale`, rounds to even, adds the zero of `form` and limits to the type of the bytes.
 ///
 /// # Panics
 /// Panics when the slices have different lengths.

@@ -11,7 +11,8 @@ const GRAIN: usize = 1 << 15;
 
 /// The largest byte under each window; `params` has the window, its channels are those of the image.
 ///
-/// Shapes: `x` is `[batch, depth, height, width, channels]`, as `image` says; `y` is `[batch, …output_size(size), channels]`. A window that lies wholly in the padding gives the
+/// Shapes: `x` is `[batch, depth, height, width, channels]`, as `image` says; `y` is
+/// `[batch, …output_size(size), channels]`. A window that lies wholly in the padding gives the
 /// smallest byte.
 ///
 /// # Panics

@@ -215,7 +215,8 @@ impl PagedAttentionTask<'_> {
     /// Some columns of the scores.
     ///
     /// # Safety
-    /// `keys` has a row for each element of a key, whole vectors of columns each; the scores have these columns.
+    /// `keys` has a row for each element of a key, whole vectors of columns each; the scores have
+    /// these columns.
     #[inline(always)]
     unsafe fn multiply_keys<S: Simd>(
         &self,
