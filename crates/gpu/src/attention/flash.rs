@@ -21,23 +21,23 @@ pub struct FlashConfig {
 
 /// Configurations that a tuner may choose; the first that fits is the default for many queries.
 pub const CONFIGS: &[FlashConfig] = &[
-    FlashConfig::new(32, 32, [2, 2]),
-    FlashConfig::new(64, 64, [4, 1]),
-    FlashConfig::new(64, 64, [4, 2]),
-    FlashConfig::new(64, 64, [2, 2]),
-    FlashConfig::new(64, 32, [4, 1]),
-    FlashConfig::new(64, 32, [4, 2]),
-    FlashConfig::new(128, 32, [8, 1]),
-    FlashConfig::new(128, 64, [8, 1]),
-    FlashConfig::new(32, 128, [2, 2]),
-    FlashConfig::new(32, 64, [2, 2]),
-    FlashConfig::new(32, 64, [2, 1]),
-    FlashConfig::new(32, 32, [4, 1]),
-    FlashConfig::new(16, 64, [1, 4]),
-    FlashConfig::new(16, 32, [2, 1]),
-    FlashConfig::new(16, 32, [2, 2]),
-    FlashConfig::new(16, 16, [2, 1]),
-    FlashConfig::new(16, 16, [1, 2]),
+    FlashConfig::new(32, 32, 2, 2),
+    FlashConfig::new(64, 64, 4, 1),
+    FlashConfig::new(64, 64, 4, 2),
+    FlashConfig::new(64, 64, 2, 2),
+    FlashConfig::new(64, 32, 4, 1),
+    FlashConfig::new(64, 32, 4, 2),
+    FlashConfig::new(128, 32, 8, 1),
+    FlashConfig::new(128, 64, 8, 1),
+    FlashConfig::new(32, 128, 2, 2),
+    FlashConfig::new(32, 64, 2, 2),
+    FlashConfig::new(32, 64, 2, 1),
+    FlashConfig::new(32, 32, 4, 1),
+    FlashConfig::new(16, 64, 1, 4),
+    FlashConfig::new(16, 32, 2, 1),
+    FlashConfig::new(16, 32, 2, 2),
+    FlashConfig::new(16, 16, 2, 1),
+    FlashConfig::new(16, 16, 1, 2),
 ];
 
 /// Matrices of sums and of queries that a subgroup can keep, and those that a processor which plays the GPU
@@ -57,7 +57,7 @@ pub(super) enum KeyLayout {
 }
 
 impl FlashConfig {
-    const fn new(rows: usize, keys: usize, [down, across]: [usize; 2]) -> Self {
+    const fn new(rows: usize, keys: usize, down: usize, across: usize) -> Self {
         Self { rows, keys, down, across }
     }
 
@@ -101,8 +101,8 @@ impl FlashConfig {
     }
 
     /// Halves of the stage: queries, then keys and values as they lie.
-    fn stage(&self, [width, value_width]: [usize; 2], keys: KeyLayout) -> usize {
-        let keys = match keys {
+    fn stage(&self, width: usize, value_width: usize, layout: KeyLayout) -> usize {
+        let keys = match layout {
             KeyLayout::Rows => self.keys * (width + 8),
             KeyLayout::Blocks => width * (self.keys + 8),
         };
@@ -110,7 +110,8 @@ impl FlashConfig {
     }
 
     fn bytes(&self, widths: [usize; 2], lanes: usize, keys: KeyLayout) -> usize {
-        let halves = self.stage(widths, keys) + self.rows * (self.keys + 8);
+        let [width, value_width] = widths;
+        let halves = self.stage(width, value_width, keys) + self.rows * (self.keys + 8);
         let vectors = if keys == KeyLayout::Blocks { self.keys + 8 } else { 0 };
         let floats = self.rows * (self.score_pitch(lanes) + 1) + self.threads(lanes) + vectors + 4;
         2 * halves + 4 * floats
@@ -185,7 +186,7 @@ impl FlashConfig {
             threads => self.threads(lanes),
             d => widths[0],
             e => widths[1],
-            stage => self.stage(widths, keys),
+            stage => self.stage(widths[0], widths[1], keys),
             paged => keys == KeyLayout::Blocks,
             score_pitch => self.score_pitch(lanes),
             wide => capabilities.wide_matrices,

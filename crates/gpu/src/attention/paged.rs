@@ -53,35 +53,26 @@ pub struct PagedConfig {
     pub workgroups: usize,
 }
 
-const fn config(
-    [threads, chunk, shuffled]: [usize; 3],
-    heads: usize,
-    [unrolled, key_unrolled]: [usize; 2],
-    workgroups: usize,
-) -> PagedConfig {
-    PagedConfig { threads, chunk, shuffled, heads, unrolled, key_unrolled, workgroups }
-}
-
 /// Configurations that a tuner may choose; the first that fits is the default.
 pub const CONFIGS: &[PagedConfig] = &[
-    config([256, 512, 4], 4, [8, 4], 1024),
-    config([256, 256, 4], 4, [8, 4], 1024),
-    config([256, 256, 4], 4, [4, 1], 1024),
-    config([256, 512, 4], 4, [8, 2], 1024),
-    config([256, 256, 0], 4, [4, 1], 1024),
-    config([128, 128, 0], 8, [4, 1], 1024),
-    config([128, 256, 4], 4, [8, 4], 2048),
-    config([256, 1024, 4], 4, [8, 4], 1024),
-    config([256, 512, 8], 4, [8, 2], 1024),
-    config([256, 512, 4], 4, [8, 4], 2048),
-    config([256, 512, 4], 8, [4, 1], 1024),
-    config([128, 128, 4], 4, [4, 4], 2048),
-    config([128, 256, 8], 8, [8, 2], 2048),
-    config([256, 128, 0], 4, [4, 1], 1024),
-    config([128, 64, 0], 8, [4, 1], 1024),
-    config([64, 64, 0], 8, [4, 1], 2048),
-    config([128, 128, 0], 8, [8, 1], 2048),
-    config([128, 128, 0], 8, [2, 1], 512),
+    PagedConfig::new(256, 512, 4, 8, 1024).shuffling(4, 4),
+    PagedConfig::new(256, 256, 4, 8, 1024).shuffling(4, 4),
+    PagedConfig::new(256, 256, 4, 4, 1024).shuffling(4, 1),
+    PagedConfig::new(256, 512, 4, 8, 1024).shuffling(4, 2),
+    PagedConfig::new(256, 256, 4, 4, 1024),
+    PagedConfig::new(128, 128, 8, 4, 1024),
+    PagedConfig::new(128, 256, 4, 8, 2048).shuffling(4, 4),
+    PagedConfig::new(256, 1024, 4, 8, 1024).shuffling(4, 4),
+    PagedConfig::new(256, 512, 4, 8, 1024).shuffling(8, 2),
+    PagedConfig::new(256, 512, 4, 8, 2048).shuffling(4, 4),
+    PagedConfig::new(256, 512, 8, 4, 1024).shuffling(4, 1),
+    PagedConfig::new(128, 128, 4, 4, 2048).shuffling(4, 4),
+    PagedConfig::new(128, 256, 8, 8, 2048).shuffling(8, 2),
+    PagedConfig::new(256, 128, 4, 4, 1024),
+    PagedConfig::new(128, 64, 8, 4, 1024),
+    PagedConfig::new(64, 64, 8, 4, 2048),
+    PagedConfig::new(128, 128, 8, 8, 2048),
+    PagedConfig::new(128, 128, 8, 2, 512),
 ];
 
 /// Queries of a sequence from which on tiles of them are faster than rows by themselves.
@@ -100,6 +91,22 @@ const MAX_SPLITS: usize = 256;
 const MAX_WIDTH: usize = 512;
 
 impl PagedConfig {
+    /// A configuration whose threads add up in workgroup memory.
+    const fn new(
+        threads: usize,
+        chunk: usize,
+        heads: usize,
+        unrolled: usize,
+        workgroups: usize,
+    ) -> Self {
+        Self { threads, chunk, shuffled: 0, heads, unrolled, key_unrolled: 1, workgroups }
+    }
+
+    /// The same configuration with threads that add up by shuffles.
+    const fn shuffling(self, shuffled: usize, key_unrolled: usize) -> Self {
+        Self { shuffled, key_unrolled, ..self }
+    }
+
     /// Returns whether a device can run it for query heads in groups and keys of a length.
     #[must_use]
     pub fn fits(&self, capabilities: &GpuCapabilities, sizes: &PagedSizes) -> bool {
@@ -149,6 +156,57 @@ impl PagedConfig {
     fn heads_of(&self, shared_heads: usize) -> usize {
         shared_heads.div_ceil(shared_heads.div_ceil(self.heads.max(1)))
     }
+
+    /// The shader for rows by themselves. Results are `direct` where positions have no parts, and `mixed` where only
+    /// sequences with few rows count.
+    fn shader(
+        &self,
+        shapes: &GpuShapes,
+        run: &PagedRunLengths,
+        direct: bool,
+        mixed: bool,
+    ) -> Result<KernelShader, String> {
+        let cache = stored(shapes.dtype(KEYS)?)?;
+        let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+        let key_step = step_of(run.block);
+        let value_step = step_of(value_width);
+        let vector = |step: usize, of: &str| {
+            if step == 4 { format!("vec4<{of}>") } else { of.to_owned() }
+        };
+        let slices = self.slices(key_step);
+        let groups = self.threads / slices;
+        let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
+        let column = vector(value_step, "f32");
+        let source = render(
+            include_str!("paged_rows.wgsl"),
+            context!(
+                q => wgsl_float(shapes.dtype(0)?)?,
+                y,
+                column,
+                cache => cache.name,
+                key_word => cache.words[usize::from(key_step == 1)],
+                value_word => cache.words[usize::from(value_step == 1)],
+                score => vector(key_step, "f32"),
+                key_quads => key_step == 4,
+                value_quads => value_step == 4,
+                key_step,
+                value_step,
+                direct,
+                mixed,
+                threads => self.threads,
+                chunk => self.chunk,
+                heads => self.heads_of(shared_heads),
+                groups,
+                slices,
+                shuffled => self.shuffled > 0,
+                per_head => self.per_head(),
+                width => padded(key_width),
+                unrolled => self.unrolled,
+                key_unrolled => self.key_unrolled(key_width),
+            ),
+        )?;
+        Ok(KernelShader::new(format!("paged_attention-{}-rows", cache.name), source))
+    }
 }
 
 /// Lengths that every run has.
@@ -170,7 +228,7 @@ fn choose(capabilities: &GpuCapabilities, sizes: &PagedSizes) -> Result<PagedCon
     let fitting = CONFIGS.iter().find(|config| config.fits(capabilities, sizes));
     // Fewer heads take less of what threads share.
     let fewer = || {
-        let plain = config([128, 128, 0], 8, [4, 1], 1024);
+        let plain = PagedConfig::new(128, 128, 8, 4, 1024);
         let halves = [4, 2, 1].map(|heads| PagedConfig { heads, ..plain });
         let wide = PagedConfig { threads: 256, heads: 1, ..plain };
         halves.into_iter().chain([wide]).find(|config| config.fits(capabilities, sizes))
@@ -241,6 +299,26 @@ pub(super) fn stored(dtype: DataType) -> Result<CacheElement, String> {
     let bits = 32 / per_word;
     let mask = if bits == 32 { u32::MAX } else { (1 << bits) - 1 };
     Ok(CacheElement { name, per_word, bits, mask, words })
+}
+
+/// Results of parts of the positions, which a dispatch of its own puts together.
+struct PartialAttention {
+    /// Scratch with the sums of values.
+    sums: usize,
+    /// Scratch with the weights of the sums.
+    weights: usize,
+    /// Number of parts.
+    splits: usize,
+    /// Places for rows in the scratches.
+    places: usize,
+    /// Rows of a sequence at most, where the places belong to sequences.
+    few: Option<usize>,
+}
+
+impl PartialAttention {
+    fn bindings(&self) -> [ShaderBinding; 2] {
+        [self.sums, self.weights].map(ShaderBinding::Scratch)
+    }
 }
 
 /// The operator and how it is computed.
@@ -477,7 +555,8 @@ impl PagedAttentionKernel {
     /// Every row by itself; of sequences with more rows than `few` none, where that is given.
     fn rows(
         &self,
-        (shapes, run): (&GpuShapes, &PagedRunLengths),
+        shapes: &GpuShapes,
+        run: &PagedRunLengths,
         config: PagedConfig,
         few: Option<usize>,
         step: &mut DispatchStep,
@@ -493,51 +572,21 @@ impl PagedAttentionKernel {
         };
         let (span, splits) = self.split(config, run, busy * parts);
         let direct = splits == 1;
-        let (key_step, value_step) = (step_of(run.block), step_of(value_width));
-        let vector = |step: usize, of: &str| {
-            if step == 4 { format!("vec4<{of}>") } else { of.to_owned() }
-        };
-        let slices = config.slices(key_step);
-        let groups = config.threads / slices;
-        let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
-        let column = vector(value_step, "f32");
-        let source = render(
-            include_str!("paged_rows.wgsl"),
-            context!(
-                q => wgsl_float(shapes.dtype(0)?)?,
-                y,
-                column,
-                cache => cache.name,
-                key_word => cache.words[usize::from(key_step == 1)],
-                value_word => cache.words[usize::from(value_step == 1)],
-                score => vector(key_step, "f32"),
-                key_quads => key_step == 4,
-                value_quads => value_step == 4,
-                key_step,
-                value_step,
-                direct,
-                mixed => few.is_some(),
-                threads => config.threads,
-                chunk => config.chunk,
-                heads,
-                groups,
-                slices,
-                shuffled => config.shuffled > 0,
-                per_head => config.per_head(),
-                width => padded(key_width),
-                unrolled => config.unrolled,
-                key_unrolled => config.key_unrolled(key_width),
-            ),
-        )?;
         let mut bindings =
             vec![ShaderBinding::Input(0), ShaderBinding::Output(1), ShaderBinding::Output(2)];
         bindings.extend([STARTS, LENGTHS, BLOCKS].map(ShaderBinding::Input));
         let vectors = places * self.op.num_heads;
         let bytes = |floats: usize| (vectors * splits * floats * 4) as u64;
-        let scratch = (!direct).then(|| [step.scratch(bytes(value_width)), step.scratch(bytes(2))]);
-        match scratch {
+        let partial = (!direct).then(|| PartialAttention {
+            sums: step.scratch(bytes(value_width)),
+            weights: step.scratch(bytes(2)),
+            splits,
+            places,
+            few,
+        });
+        match &partial {
             None => bindings.push(ShaderBinding::Output(0)),
-            Some(scratch) => bindings.extend(scratch.map(ShaderBinding::Scratch)),
+            Some(partial) => bindings.extend(partial.bindings()),
         }
         if cache.name == "i8" {
             bindings.extend([ShaderBinding::Output(3), ShaderBinding::Output(4)]);
@@ -557,10 +606,10 @@ impl PagedAttentionKernel {
         let all = lengths.into_iter().chain(more).map(param);
         let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
         params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
-        let shader = KernelShader::new(format!("paged_attention-{}-rows", cache.name), source);
+        let shader = config.shader(shapes, run, direct, few.is_some())?;
         step.dispatch(shader, bindings, params, fold(splits * parts * kv_heads * places)?);
-        if let Some(scratch) = scratch {
-            self.merge(shapes, run, (scratch, splits, places, few), step)?;
+        if let Some(partial) = partial {
+            self.merge(shapes, run, &partial, step)?;
         }
         Ok(())
     }
@@ -570,24 +619,24 @@ impl PagedAttentionKernel {
         &self,
         shapes: &GpuShapes,
         run: &PagedRunLengths,
-        (scratch, splits, places, few): ([usize; 2], usize, usize, Option<usize>),
+        partial: &PartialAttention,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let value_width = run.sizes.value_width;
         let value_step = step_of(value_width);
         let vector = |of: &str| if value_step == 4 { format!("vec4<{of}>") } else { of.to_owned() };
         let y = vector(wgsl_float(shapes.output_dtype(0)?)?);
-        let context = context!(column => vector("f32"), y, mixed => few.is_some());
+        let context = context!(column => vector("f32"), y, mixed => partial.few.is_some());
         let shader = KernelShader::new(
             "paged_attention-merge",
             render(include_str!("merge.wgsl"), context)?,
         );
-        let [sums, weights] = scratch.map(ShaderBinding::Scratch);
-        let mut bindings = vec![sums, weights, ShaderBinding::Output(0)];
+        let mut bindings = Vec::from(partial.bindings());
+        bindings.push(ShaderBinding::Output(0));
         let columns = value_width / value_step;
-        let count = places * self.op.num_heads * columns;
-        let mut params = vec![param(count)?, param(columns)?, param(splits)?];
-        if let Some(few) = few {
+        let count = partial.places * self.op.num_heads * columns;
+        let mut params = vec![param(count)?, param(columns)?, param(partial.splits)?];
+        if let Some(few) = partial.few {
             bindings.push(ShaderBinding::Input(STARTS));
             params.extend([param(few)?, param(self.op.num_heads)?]);
         }
@@ -614,26 +663,26 @@ impl GpuKernel for PagedAttentionKernel {
             return Ok(());
         }
         self.write(shapes, &run, step)?;
-        let given = (shapes, &run);
-        let (usual, all) = (self.config, run.few());
+        let usual = self.config;
+        let few = run.few();
         match self.way(shapes, &run, step)? {
-            Some(PagedAttentionMethod::Rows(config)) => self.rows(given, config, None, step),
+            Some(PagedAttentionMethod::Rows(config)) => self.rows(shapes, &run, config, None, step),
             Some(PagedAttentionMethod::Tiles(tile))
-                if run.sequences == 1 || run.longest() <= all =>
+                if run.sequences == 1 || run.longest() <= few =>
             {
-                tiles(self, given, (0, Some(tile)), step)
+                tiles(self, shapes, &run, 0, Some(tile), step)
             }
-            _ if run.longest() <= all => self.rows(given, usual, None, step),
-            _ if run.sequences == 1 => tiles(self, given, (0, None), step),
+            _ if run.longest() <= few => self.rows(shapes, &run, usual, None, step),
+            _ if run.sequences == 1 => tiles(self, shapes, &run, 0, None, step),
             // Of several sequences some may have one row and others many, which only the run tells.
-            way => {
-                self.rows(given, usual, Some(all), step)?;
-                let tile = if let Some(PagedAttentionMethod::Tiles(tile)) = way {
+            method => {
+                self.rows(shapes, &run, usual, Some(few), step)?;
+                let tile = if let Some(PagedAttentionMethod::Tiles(tile)) = method {
                     Some(tile)
                 } else {
                     None
                 };
-                tiles(self, given, (all, tile), step)
+                tiles(self, shapes, &run, few, tile, step)
             }
         }
     }

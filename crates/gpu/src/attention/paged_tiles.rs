@@ -19,8 +19,10 @@ use crate::tune::label;
 /// Fails when lengths are beyond the device.
 pub(super) fn tiles(
     paged: &PagedAttentionKernel,
-    (shapes, run): (&GpuShapes, &PagedRunLengths),
-    (few, tile): (usize, Option<AttentionTile>),
+    shapes: &GpuShapes,
+    run: &PagedRunLengths,
+    few: usize,
+    tile: Option<AttentionTile>,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let cache = stored(shapes.dtype(KEYS)?)?;
