@@ -231,7 +231,8 @@ impl GemvPlan {
         &self,
         device: &GpuCapabilities,
         product: &CodedProduct,
-        (shares, call): (&[PieceShare], &CodedProductCall),
+        shares: &[PieceShare],
+        call: &CodedProductCall,
         bindings: &[DeclaredBinding],
     ) -> Result<String, String> {
         let Self { own, m, tile, bytes, ahead, .. } = *self;
@@ -266,6 +267,38 @@ impl GemvPlan {
             ),
         )
     }
+
+    /// Adds up the sums of the parts.
+    fn merge(
+        &self,
+        product: &CodedProduct,
+        shares: &[PieceShare],
+        call: &CodedProductCall,
+        partial: &PartialProduct,
+        params: Vec<u32>,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
+        let (types, biases) = CodedProduct::stores(shares, call)?;
+        let mut declared = vec![partial.declared()];
+        declared.extend(CodedProduct::results(shares, call)?);
+        let source = render(
+            include_str!("merge.wgsl"),
+            context!(
+                bindings => declared.iter().map(DeclaredBinding::shown).collect::<Vec<_>>(),
+                outputs => shares.len(),
+                gated => product.gate.map(activation),
+                more => call.more.is_some(),
+                per_group => self.per_group(),
+                y => types,
+                biases,
+            ),
+        )?;
+        let shader = KernelShader::new("block_mat_mul-merge", source).proved();
+        let bindings = declared.into_iter().map(|d| d.binding).collect();
+        let elements = call.m * partial.groups * self.per_group() / product.per_column();
+        step.dispatch(shader, bindings, params, fold(elements.div_ceil(64))?);
+        Ok(())
+    }
 }
 
 /// Adds the dispatches of a product of few rows: those that round X, multiply and add up.
@@ -281,18 +314,19 @@ pub(super) fn dispatch(
 ) -> Result<(), String> {
     let columns = product.packed.columns;
     let chosen = || GemvConfig::choose(device, &product.packed, call.m, rounds(device, product));
-    let way = GemvPlan::new(forced.unwrap_or_else(chosen), device, product, call.m);
-    let rounded = if way.ahead { Some(round(columns, call, step)?) } else { None };
+    let plan = GemvPlan::new(forced.unwrap_or_else(chosen), device, product, call.m);
+    let rounded = if plan.ahead { Some(round(columns, call, step)?) } else { None };
     for piece in &product.packed.pieces {
         let shares = product.shares(piece);
-        let (mut params, groups) = product.params(&shares, call.m, way.per_group())?;
-        let cuts = call.m.div_ceil(way.m);
-        params[CUTS..][..2].copy_from_slice(&[param(cuts)?, param(way.part)?]);
+        let (mut params, groups) = product.params(&shares, call.m, plan.per_group())?;
+        let cuts = call.m.div_ceil(plan.m);
+        params[CUTS..][..2].copy_from_slice(&[param(cuts)?, param(plan.part)?]);
         let mut declared = product.operands(piece, call, x_type(columns, call)?);
-        let sums = (way.parts * call.m * groups * way.per_group() * 4) as u64;
-        let partial = (way.parts > 1).then(|| step.scratch(sums));
-        match partial {
-            Some(partial) => declared.push(left(partial)),
+        let sums = (plan.parts * call.m * groups * plan.per_group() * 4) as u64;
+        let partial =
+            (plan.parts > 1).then(|| PartialProduct { scratch: step.scratch(sums), groups });
+        match &partial {
+            Some(partial) => declared.push(partial.declared()),
             None => declared.extend(CodedProduct::results(&shares, call)?),
         }
         if let (Some([codes, steps]), Some(first)) = (rounded, declared.first_mut()) {
@@ -301,18 +335,18 @@ pub(super) fn dispatch(
             let steps = ShaderBinding::Scratch(steps);
             declared.push(DeclaredBinding::written(steps, "steps".into(), "vec4<f32>".into()));
         }
-        let source = way.source(device, product, (&shares, call), &declared)?;
+        let source = plan.source(device, product, &shares, call, &declared)?;
         let name = product.packed.layout.name();
-        let m = way.m;
-        let kind = if way.bytes { "gemv_i8x" } else { "gemv" };
+        let m = plan.m;
+        let kind = if plan.bytes { "gemv_i8x" } else { "gemv" };
         let shader = KernelShader::new(format!("block_mat_mul-{name}-{kind}{m}"), source);
         let [across, lines, _] = fold(groups * cuts)?;
         let bindings = declared.into_iter().map(|d| d.binding).collect();
-        let parts = param(way.parts)?;
+        let parts = param(plan.parts)?;
         step.dispatch(shader.proved(), bindings, params.clone(), [across, lines, parts]);
         if let Some(partial) = partial {
             params[CUTS] = parts;
-            merge(&way, product, (&shares, call), (partial, groups), params, step)?;
+            plan.merge(product, &shares, call, &partial, params, step)?;
         }
     }
     Ok(())
@@ -321,40 +355,20 @@ pub(super) fn dispatch(
 /// Position of the parameters that say how often something is cut.
 const CUTS: usize = 6;
 
-/// Sums of parts, as a shader declares them.
-fn left(partial: usize) -> DeclaredBinding {
-    DeclaredBinding::written(ShaderBinding::Scratch(partial), "partial".into(), "f32".into())
+/// Sums that workgroups leave for each part of a row.
+struct PartialProduct {
+    /// Scratch with the sums.
+    scratch: usize,
+    /// Workgroups of a part.
+    groups: usize,
 }
 
-/// Adds up sums that so many workgroups left for each part.
-fn merge(
-    way: &GemvPlan,
-    product: &CodedProduct,
-    (shares, call): (&[PieceShare], &CodedProductCall),
-    (partial, groups): (usize, usize),
-    params: Vec<u32>,
-    step: &mut DispatchStep,
-) -> Result<(), String> {
-    let (types, biases) = CodedProduct::stores(shares, call)?;
-    let mut declared = vec![left(partial)];
-    declared.extend(CodedProduct::results(shares, call)?);
-    let source = render(
-        include_str!("merge.wgsl"),
-        context!(
-            bindings => declared.iter().map(DeclaredBinding::shown).collect::<Vec<_>>(),
-            outputs => shares.len(),
-            gated => product.gate.map(activation),
-            more => call.more.is_some(),
-            per_group => way.per_group(),
-            y => types,
-            biases,
-        ),
-    )?;
-    let shader = KernelShader::new("block_mat_mul-merge", source).proved();
-    let bindings = declared.into_iter().map(|d| d.binding).collect();
-    let elements = call.m * groups * way.per_group() / product.per_column();
-    step.dispatch(shader, bindings, params, fold(elements.div_ceil(64))?);
-    Ok(())
+impl PartialProduct {
+    /// The sums as a shader declares them.
+    fn declared(&self) -> DeclaredBinding {
+        let binding = ShaderBinding::Scratch(self.scratch);
+        DeclaredBinding::written(binding, "partial".into(), "f32".into())
+    }
 }
 
 /// Rounds X to bytes, and gives the scratch with them and the one with their scales and sums.

@@ -66,7 +66,7 @@ pub(super) fn whole(
     let layout = CodeLayout::of(&**weights)?;
     let limit = device.capabilities().binding_bytes;
     shared(device, weights, || {
-        packed(device, (layout, 1), limit, weights.rows(), |row| (weights, row))
+        packed(device, layout, 1, limit, weights.rows(), |row| (weights, row))
     })
 }
 
@@ -94,7 +94,7 @@ pub fn kernel(
             let segments = vec![OutputSegment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
             let both = [first, second];
             let packed =
-                packed(device, (*own, 2), limit, 2 * first.rows(), |row| (both[row % 2], row / 2))?;
+                packed(device, *own, 2, limit, 2 * first.rows(), |row| (both[row % 2], row / 2))?;
             products.push(CodedProduct { gate, ..CodedProduct::plain(Arc::new(packed), segments) });
         }
         _ => {
@@ -137,7 +137,7 @@ fn joined(
         return Ok(CodedProduct::plain(packed, segments));
     }
     let rows = segments.last().map_or(0, |last| last.first + last.rows);
-    let packed = packed(device, (layout, 1), limit, rows, |row| {
+    let packed = packed(device, layout, 1, limit, rows, |row| {
         let at = segments.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
         (&weights[at], row - segments[at].first)
     })?;
@@ -146,15 +146,16 @@ fn joined(
 
 fn packed<'a>(
     device: &GpuDevice,
-    (layout, together): (CodeLayout, usize),
+    layout: CodeLayout,
+    together: usize,
     binding_bytes: u64,
     rows: usize,
-    of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize) + Sync,
+    matrix_row: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize) + Sync,
 ) -> Result<PackedCodes, String> {
-    let columns = if rows == 0 { 0 } else { of(0).0.columns() };
+    let columns = if rows == 0 { 0 } else { matrix_row(0).0.columns() };
     let plan = PackingPlan { layout, rows, columns, binding_bytes, together };
     pack(device, &plan, &|row, to| {
-        let (weights, row) = of(row);
+        let (weights, row) = matrix_row(row);
         layout.fill(&**weights, row, to)
     })
 }

@@ -113,7 +113,7 @@ pub(crate) fn pack(
         });
         let mut block =
             DeviceBlock::for_weights(device, start).map_err(|error| error.to_string())?;
-        upload(device, plan, first..first + rows, (&mut block, regions), fill)?;
+        upload(device, plan, first..first + rows, &mut block, regions, fill)?;
         pieces.push(PackedPiece { first, rows, block: Arc::new(block), regions });
     }
     Ok(PackedCodes { layout, rows, columns, pieces, _source: None })
@@ -148,7 +148,8 @@ fn upload(
     device: &GpuDevice,
     plan: &PackingPlan,
     rows: Range<usize>,
-    (block, regions): (&mut DeviceBlock, [(u64, u64); 3]),
+    block: &mut DeviceBlock,
+    regions: [(u64, u64); 3],
     fill: RowReader<'_>,
 ) -> Result<(), String> {
     let each = plan.row_bytes();
@@ -220,11 +221,11 @@ fn packed_rows(
         scratch.clear();
         fill(row, scratch.row())?;
         let mut parts = chunk.iter_mut().zip(each);
-        let parts = std::array::from_fn(|_| match parts.next() {
+        let [low, high, factors] = std::array::from_fn(|_| match parts.next() {
             Some((all, bytes)) => &mut all[at * bytes..(at + 1) * bytes],
             None => &mut [][..],
         });
-        scratch.write(&plan.layout, parts);
+        scratch.write(&plan.layout, low, high, factors);
     }
     Ok(chunk)
 }
@@ -288,14 +289,15 @@ impl RowScratch {
         }
     }
 
-    fn write(&self, layout: &CodeLayout, [low, high, factors]: [&mut [u8]; 3]) {
+    /// Writes the row to its place in each region.
+    fn write(&self, layout: &CodeLayout, low: &mut [u8], high: &mut [u8], factors: &mut [u8]) {
         if layout.is_float() {
             low.copy_from_slice(&self.codes);
         } else {
             let [below, above] = layout.planes();
-            plane(&self.codes, layout, (0, below), low);
+            plane(&self.codes, layout, 0, below, low);
             if above > 0 {
-                plane(&self.codes, layout, (below, above), high);
+                plane(&self.codes, layout, below, above, high);
             }
         }
         self.factors(layout, factors);
@@ -356,7 +358,7 @@ impl RowScratch {
 }
 
 /// Writes some bits of each code: those of group `g` and its number `j` lie in the byte `j` of a word.
-fn plane(codes: &[u8], layout: &CodeLayout, (from, bits): (u32, u32), to: &mut [u8]) {
+fn plane(codes: &[u8], layout: &CodeLayout, from: u32, bits: u32, to: &mut [u8]) {
     let unit = layout.unit();
     let per_word = 8 / bits as usize;
     let bytes = unit * bits as usize / 8;

@@ -156,7 +156,8 @@ impl CodedProduct {
     /// Returns the bindings of a shader for a piece: X, the planes and factors, biases and outputs.
     pub(super) fn declared(
         &self,
-        (piece, shares): (&PackedPiece, &[PieceShare]),
+        piece: &PackedPiece,
+        shares: &[PieceShare],
         call: &CodedProductCall,
         x: String,
     ) -> Result<Vec<DeclaredBinding>, String> {

@@ -131,7 +131,7 @@ pub(super) fn dispatch(
         let shares = product.shares(piece);
         let (params, groups) = product.params(&shares, call.m, bn)?;
         let aligned = columns.is_multiple_of(4);
-        let declared = product.declared((piece, &shares), call, x_type(columns, call)?)?;
+        let declared = product.declared(piece, &shares, call, x_type(columns, call)?)?;
         let (types, biases) = CodedProduct::stores(&shares, call)?;
         let per_block = (layout.block / layout.unit()).max(1).ilog2();
         let source = render(
