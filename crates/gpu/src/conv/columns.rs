@@ -66,7 +66,7 @@ pub(super) fn run(
     let products = ShaderBinding::Scratch(step.scratch(all as u64 * 4));
     let inputs = [1, 0].map(ShaderBinding::Input);
     let problem = problem(case, shapes)?;
-    place(&problem, (&inputs, &products), (case.capabilities, case.by), step)?;
+    place(&problem, &inputs, &products, case.capabilities, case.by, step)?;
     let ConvExtras { bindings, bias, residual } = more(shapes)?;
     let activation = case.convolution.activation;
     let [kz, ky, kx] = lengths.window;

@@ -159,12 +159,13 @@ impl ConvRunShape<'_> {
                 work.max(self.moved() / rates.bytes) + rates.dispatch
             }
             ConvAlgorithm::Tiled(own) => {
-                self.tiles_ns(own.tile(), rates.vector * reached::TILED, WAIT, &rates)
+                let [rows, columns] = own.tile();
+                self.tiles_ns(rows, columns, rates.vector * reached::TILED, WAIT, &rates)
             }
             ConvAlgorithm::Cooperative(ConvConfig { tile: [rows, columns, _], .. }) => {
                 let wait = MATRIX_WAIT * (real(rows * columns) / real(SMALLEST)).sqrt();
                 let rate = rates.matrix * reached::COOPERATIVE;
-                self.tiles_ns([*rows, *columns], rate, wait, &rates)
+                self.tiles_ns(*rows, *columns, rate, wait, &rates)
             }
             ConvAlgorithm::Winograd(own) => self.short_ns(own, &rates),
             ConvAlgorithm::Product => self.pixels_ns(&rates),
@@ -176,7 +177,8 @@ impl ConvRunShape<'_> {
     /// Tiles are computed as a whole, and few of them do not keep a device busy.
     fn tiles_ns(
         &self,
-        [rows, columns]: [usize; 2],
+        rows: usize,
+        columns: usize,
         rate: f64,
         wait: f64,
         rates: &DeviceRates,

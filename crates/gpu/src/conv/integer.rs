@@ -158,7 +158,7 @@ impl GpuKernel for IntegerConv {
             step,
         )?;
         match sums {
-            Some(sums) => self.requantise(&lengths, shapes, (sums, elements), step),
+            Some(sums) => self.requantise(&lengths, shapes, sums, elements, step),
             None => Ok(()),
         }
     }
@@ -264,7 +264,8 @@ impl IntegerConv {
         &self,
         lengths: &ConvLengths,
         shapes: &GpuShapes,
-        (sums, elements): (usize, usize),
+        sums: usize,
+        elements: usize,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let float = |index: usize| wgsl_float(shapes.dtype(index)?);

@@ -172,7 +172,7 @@ impl GpuConvKernel {
             ConvWeightLayout::Short(config) => winograd::pack(&self.device, weights, config, half),
             ConvWeightLayout::Windows => {
                 let spread = SpreadImage::of(case).ok_or("windows are no runs")?;
-                windows::pack(&self.device, weights, (case, &spread), half)
+                windows::pack(&self.device, weights, case, &spread, half)
             }
         };
         self.packed.get(layout, asks, made).map(ShaderBinding::Weights)
@@ -193,7 +193,7 @@ impl GpuKernel for GpuConvKernel {
             ConvAlgorithm::Windows => {
                 let spread = SpreadImage::of(&case).ok_or("windows are no runs")?;
                 let weights = self.packed(&case, ConvWeightLayout::Windows, asks)?;
-                return windows::run((&case, &spread), weights, shapes, step);
+                return windows::run(&case, &spread, weights, shapes, step);
             }
             ConvAlgorithm::Winograd(config) => {
                 let weights = self.packed(&case, ConvWeightLayout::Short(config), asks)?;

@@ -111,8 +111,10 @@ pub(super) fn run(
     let inputs = if by_pixels(&case.lengths) { [0, 1] } else { [1, 0] };
     place(
         &problem,
-        (&inputs.map(ShaderBinding::Input), &ShaderBinding::Output(0)),
-        (case.capabilities, case.by),
+        &inputs.map(ShaderBinding::Input),
+        &ShaderBinding::Output(0),
+        case.capabilities,
+        case.by,
         step,
     )
 }

@@ -162,7 +162,8 @@ impl SpreadImage {
 pub(super) fn pack(
     device: &GpuDevice,
     tensor: &Tensor,
-    (case, spread): (&ConvRunShape<'_>, &SpreadImage),
+    case: &ConvRunShape<'_>,
+    spread: &SpreadImage,
     half: bool,
 ) -> Result<Arc<DeviceBlock>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
@@ -196,7 +197,8 @@ pub(super) fn pack(
 /// # Errors
 /// Fails when lengths are beyond the device.
 pub(super) fn run(
-    (case, spread): (&ConvRunShape<'_>, &SpreadImage),
+    case: &ConvRunShape<'_>,
+    spread: &SpreadImage,
     weights: ShaderBinding,
     shapes: &GpuShapes,
     step: &mut DispatchStep,
@@ -212,5 +214,5 @@ pub(super) fn run(
     };
     let inputs = if spread.windows.columns { [weights, image] } else { [image, weights] };
     let problem = problem(case, shapes, &sides)?;
-    place(&problem, (&inputs, &ShaderBinding::Output(0)), (case.capabilities, case.by), step)
+    place(&problem, &inputs, &ShaderBinding::Output(0), case.capabilities, case.by, step)
 }

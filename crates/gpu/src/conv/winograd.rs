@@ -224,7 +224,7 @@ impl WinogradConv<'_> {
     fn before(
         &self,
         shapes: &GpuShapes,
-        (lengths, part): (&ConvLengths, &WinogradPart),
+        part: &WinogradPart,
         tiles: usize,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -239,6 +239,7 @@ impl WinogradConv<'_> {
             },
         )?;
         let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Scratch(tiles)];
+        let lengths = &self.case.lengths;
         let params = part.params(lengths, &[])?;
         let count = part.columns * lengths.channels;
         let shader = KernelShader::new("conv-winograd-image", source).proved();
@@ -249,7 +250,7 @@ impl WinogradConv<'_> {
     fn after(
         &self,
         shapes: &GpuShapes,
-        (lengths, part): (&ConvLengths, &WinogradPart),
+        part: &WinogradPart,
         products: usize,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -271,6 +272,7 @@ impl WinogradConv<'_> {
         )?;
         let all = vec![ShaderBinding::Scratch(products), ShaderBinding::Output(0)];
         let bindings = all.into_iter().chain(bindings).collect();
+        let lengths = &self.case.lengths;
         let params = part.params(lengths, &[activation.p, activation.q])?;
         let count = part.images * part.tiles[0] * part.tiles[1] * lengths.m;
         let shader = KernelShader::new("conv-winograd-result", source).proved();
@@ -307,7 +309,7 @@ impl WinogradConv<'_> {
         for first in (0..lengths.images).step_by(at_a_time) {
             let images = at_a_time.min(lengths.images - first);
             let part = WinogradPart { first, images, tiles, columns: columns(images) };
-            self.before(shapes, (lengths, &part), before, step)?;
+            self.before(shapes, &part, before, step)?;
             let stack = ProductStack {
                 operands: [
                     (self.weights.clone(), self.dtype()),
@@ -320,7 +322,7 @@ impl WinogradConv<'_> {
                 k: lengths.channels,
             };
             stack.run(self.case.capabilities, step)?;
-            self.after(shapes, (lengths, &part), products, step)?;
+            self.after(shapes, &part, products, step)?;
         }
         Ok(())
     }

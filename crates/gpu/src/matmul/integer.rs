@@ -248,7 +248,7 @@ impl GpuKernel for IntegerProduct {
             bound[0] = to.bytes.clone();
             zeros[0] = Some((to.zero.clone(), 0));
             scale = Some(to.scale.clone());
-            quantise::dispatch((ShaderBinding::Input(0), shapes.dtype(0)?), elements, to, step)?;
+            quantise::dispatch(ShaderBinding::Input(0), shapes.dtype(0)?, elements, to, step)?;
         }
         let rows = match shapes.input(a)? {
             [.., rows, _] => *rows,
@@ -261,7 +261,7 @@ impl GpuKernel for IntegerProduct {
         own.dispatch(step)?;
         match (sums, self.form, scale, scales[1]) {
             (Some(sums), IntegerProductResult::Bytes, ..) => {
-                requantise(&problem, shapes, (sums, rows), step)
+                requantise(&problem, shapes, sums, rows, step)
             }
             (Some(sums), _, Some(scale_a), Some(scale_b)) => {
                 let scaled = ScaledSums { sums, scale_a, scale_b, bias };
@@ -321,7 +321,8 @@ fn own(shapes: &GpuShapes, index: usize) -> u32 {
 fn requantise(
     problem: &MatMulProblem,
     shapes: &GpuShapes,
-    (sums, rows): (usize, usize),
+    sums: usize,
+    rows: usize,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let float = |index: usize| wgsl_float(shapes.dtype(index)?);

@@ -65,7 +65,7 @@ pub(super) fn run(
 }
 
 /// Rows of a matrix as a part of an input.
-fn window(input: usize, (first, rows): (usize, usize), row_bytes: usize) -> ShaderBinding {
+fn window(input: usize, first: usize, rows: usize, row_bytes: usize) -> ShaderBinding {
     ShaderBinding::InputPart(input, (first * row_bytes) as u64, (rows * row_bytes) as u64)
 }
 
@@ -95,7 +95,7 @@ fn by_depth(
         let last = number + 1 == parts.len();
         let mut part = plain(problem);
         (part.k, part.a.start) = (count, problem.a.start + first * problem.a.inner);
-        let mut inputs = vec![ShaderBinding::Input(0), window(1, (first, count), row_bytes)];
+        let mut inputs = vec![ShaderBinding::Input(0), window(1, first, count, row_bytes)];
         inputs.extend([ShaderBinding::Input(problem.spec.bias.unwrap_or(BIAS))]);
         part.spec.more = Some(MORE);
         if number > 0 {
@@ -114,7 +114,7 @@ fn by_depth(
         }
         let out =
             if last { ShaderBinding::Output(0) } else { ShaderBinding::Scratch(sums[number % 2]) };
-        place(&part, (&inputs, &out), (capabilities, None), step)?;
+        place(&part, &inputs, &out, capabilities, None, step)?;
     }
     Ok(())
 }
@@ -131,9 +131,9 @@ fn by_columns(
     let beside = ShaderBinding::Scratch(step.scratch((rows * most * size(problem.out)?) as u64));
     for &(first, count) in &parts {
         let mut part = MatMulProblem { n: count, under: None, ..problem.clone() };
-        let mut inputs = vec![ShaderBinding::Input(0), window(1, (first, count), row_bytes)];
+        let mut inputs = vec![ShaderBinding::Input(0), window(1, first, count, row_bytes)];
         inputs.push(match (problem.spec.bias, problem.bias) {
-            (Some(input), Some((dtype, 1))) => window(input, (first, count), size(dtype)?),
+            (Some(input), Some((dtype, 1))) => window(input, first, count, size(dtype)?),
             (input, _) => ShaderBinding::Input(input.unwrap_or(BIAS)),
         });
         inputs.push(ShaderBinding::Input(problem.spec.more.unwrap_or(MORE)));
@@ -142,7 +142,7 @@ fn by_columns(
         if let Some(more) = &mut part.more {
             more.start += first * more.inner;
         }
-        place(&part, (&inputs, &beside), (capabilities, None), step)?;
+        place(&part, &inputs, &beside, capabilities, None, step)?;
         let columns = ConcatWindow { rows, width: count, pitch: problem.n, offset: first };
         put_columns(&columns, problem.out, vec![beside.clone(), ShaderBinding::Output(0)], step)?;
     }

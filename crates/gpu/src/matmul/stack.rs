@@ -37,24 +37,26 @@ impl ProductStack {
         };
         let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes)?;
         let [a, b, out] = self.operands.each_ref().map(|(binding, _)| binding.clone());
-        place(&problem, (&[a, b], &out), (capabilities, None), step)
+        place(&problem, &[a, b], &out, capabilities, None, step)
     }
 }
 
-/// Adds the dispatches of a product that is a part of another kernel, in this way, or else in the one that was measured
-/// the fastest or fits its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
+/// Adds the dispatches of a product that is a part of another kernel, by this variant, or else by the one that was
+/// measured the fastest or fits its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
 ///
 /// # Errors
 /// Fails when lengths are beyond the device.
 pub(crate) fn place(
     problem: &MatMulProblem,
-    (inputs, out): (&[ShaderBinding], &ShaderBinding),
-    (capabilities, way): (&GpuCapabilities, Option<MatMulVariant>),
+    inputs: &[ShaderBinding],
+    out: &ShaderBinding,
+    capabilities: &GpuCapabilities,
+    variant: Option<MatMulVariant>,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let mut own = DispatchStep::default();
-    let way = way.unwrap_or_else(|| MatMulVariant::tuned(problem, capabilities, step));
-    way.run(problem, capabilities, &mut own)?;
+    let variant = variant.unwrap_or_else(|| MatMulVariant::tuned(problem, capabilities, step));
+    variant.run(problem, capabilities, &mut own)?;
     let first = step.scratch.len();
     for bytes in own.scratch {
         step.scratch(bytes);

@@ -43,7 +43,8 @@ pub(crate) struct DynamicOutputs {
 /// # Errors
 /// Fails when a shader cannot count them.
 pub(crate) fn dispatch(
-    (source, dtype): (ShaderBinding, DataType),
+    source: ShaderBinding,
+    dtype: DataType,
     elements: usize,
     to: DynamicOutputs,
     step: &mut DispatchStep,
@@ -87,6 +88,6 @@ impl GpuKernel for DynamicQuantizeKernel {
         };
         let dtype = shapes.output_dtype(1).unwrap_or(DataType::Fp32);
         let to = DynamicOutputs { bytes: place(0), scale: (place(1), dtype), zero: place(2) };
-        dispatch((ShaderBinding::Input(0), shapes.dtype(0)?), elements, to, step)
+        dispatch(ShaderBinding::Input(0), shapes.dtype(0)?, elements, to, step)
     }
 }
