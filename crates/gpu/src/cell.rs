@@ -47,14 +47,6 @@ impl ElementCell {
         }
     }
 
-    /// The pair for elements that move from one type to another.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`ElementCell::of`].
-    pub(crate) fn both(from: DataType, to: DataType) -> Result<(Self, Self), String> {
-        Ok((Self::of(from, to)?, Self::of(to, from)?))
-    }
-
     /// Checks that nodes on such elements can be taken.
     ///
     /// # Errors
@@ -140,20 +132,42 @@ impl ElementCell {
             _ => format!("{name}[({at}) / 4u][({at}) % 4u] = {value};\n"),
         }
     }
+}
 
-    /// The statement that copies a quad, where both kinds allow it.
-    pub(crate) fn copy_quad(
-        (from, to): (Self, Self),
-        (x, source): (&str, &str),
-        (y, at): (&str, &str),
-    ) -> String {
-        match (from, to) {
-            (Self::Half, Self::Float) => format!("{y}[{at}] = vec4<f32>({x}[{source}]);\n"),
-            (Self::Float, Self::Half) => format!("{y}[{at}] = vec4<f16>({x}[{source}]);\n"),
-            (Self::Pair, _) => (0..4)
-                .map(|lane| format!("{y}[{at} * 4u + {lane}u] = {x}[{source} * 4u + {lane}u];\n"))
+/// Storage forms of elements that move from one value to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellPair {
+    /// Form in the source.
+    pub(crate) from: ElementCell,
+    /// Form in the result.
+    pub(crate) to: ElementCell,
+}
+
+impl CellPair {
+    /// Halves as floats, which are written without their neighbours.
+    pub(crate) const HALVES: Self = Self { from: ElementCell::Half, to: ElementCell::Half };
+
+    /// Returns the cells for elements that move from one type to another.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`ElementCell::of`].
+    pub(crate) fn of(from: DataType, to: DataType) -> Result<Self, String> {
+        Ok(Self { from: ElementCell::of(from, to)?, to: ElementCell::of(to, from)? })
+    }
+
+    /// The statement that copies the quad `source` of `x` to the quad `at` of `y`, where both forms allow it.
+    pub(crate) fn copy_quad(self, source: &str, at: &str) -> String {
+        match (self.from, self.to) {
+            (ElementCell::Half, ElementCell::Float) => {
+                format!("y[{at}] = vec4<f32>(x[{source}]);\n")
+            }
+            (ElementCell::Float, ElementCell::Half) => {
+                format!("y[{at}] = vec4<f16>(x[{source}]);\n")
+            }
+            (ElementCell::Pair, _) => (0..4)
+                .map(|lane| format!("y[{at} * 4u + {lane}u] = x[{source} * 4u + {lane}u];\n"))
                 .collect(),
-            _ => format!("{y}[{at}] = {x}[{source}];\n"),
+            _ => format!("y[{at}] = x[{source}];\n"),
         }
     }
 }

@@ -4,7 +4,7 @@ use galatea_graph::ops::shape::Concat;
 use galatea_tensor::DataType;
 
 use super::strided::{head, start};
-use crate::cell::ElementCell;
+use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
@@ -51,11 +51,7 @@ pub(crate) fn put_columns(
     }
     param(window.rows * window.pitch)?;
     let halves = dtype == DataType::Fp16;
-    let cells = if halves {
-        (ElementCell::Half, ElementCell::Half)
-    } else {
-        ElementCell::both(dtype, dtype)?
-    };
+    let cells = if halves { CellPair::HALVES } else { CellPair::of(dtype, dtype)? };
     window.put(cells, bindings, step)
 }
 
@@ -79,11 +75,7 @@ impl GpuKernel for ConcatKernel {
             let to = shapes.output_dtype(0)?;
             let halves = from == DataType::Fp16 && to == from;
             // Shaders that have halves write one without its neighbour.
-            let cells = if halves {
-                (ElementCell::Half, ElementCell::Half)
-            } else {
-                ElementCell::both(from, to)?
-            };
+            let cells = if halves { CellPair::HALVES } else { CellPair::of(from, to)? };
             let bindings = vec![ShaderBinding::Input(index), ShaderBinding::Output(0)];
             window.put(cells, bindings, step)?;
         }
@@ -94,7 +86,7 @@ impl GpuKernel for ConcatKernel {
 impl ConcatWindow {
     fn put(
         &self,
-        cells: (ElementCell, ElementCell),
+        cells: CellPair,
         bindings: Vec<ShaderBinding>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -102,7 +94,7 @@ impl ConcatWindow {
         if quads {
             return self.put_quads(cells, bindings, step);
         }
-        if cells.1.is_whole() {
+        if cells.to.is_whole() {
             return self.put_each(cells, bindings, step);
         }
         self.put_words(cells, bindings, step)
@@ -110,7 +102,7 @@ impl ConcatWindow {
 
     fn put_quads(
         &self,
-        cells: (ElementCell, ElementCell),
+        cells: CellPair,
         bindings: Vec<ShaderBinding>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -122,15 +114,15 @@ impl ConcatWindow {
         let offset = words.length(self.offset / 4)?;
         let mut body = entry(&count);
         body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
-        body.push_str(&ElementCell::copy_quad(cells, ("x", "at"), ("y", "to")));
+        body.push_str(&cells.copy_quad("at", "to"));
         body.push_str("}\n");
         let text = format!("{}{body}", head(cells, &words));
-        start("concat-quads", &text, bindings, words, (units, true), step)
+        start("concat-quads", &text, bindings, words, units, step)
     }
 
     fn put_each(
         &self,
-        cells: (ElementCell, ElementCell),
+        cells: CellPair,
         bindings: Vec<ShaderBinding>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -142,16 +134,16 @@ impl ConcatWindow {
         let offset = words.length(self.offset)?;
         let mut body = entry(&count);
         body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
-        body.push_str(&cells.1.store("y", "to", &cells.0.load("x", "at")));
+        body.push_str(&cells.to.store("y", "to", &cells.from.load("x", "at")));
         body.push_str("}\n");
         let text = format!("{}{body}", head(cells, &words));
-        start("concat", &text, bindings, words, (units, true), step)
+        start("concat", &text, bindings, words, units, step)
     }
 
     /// A thread for each quad of the result, which keeps what is not of this input.
     fn put_words(
         &self,
-        cells: (ElementCell, ElementCell),
+        cells: CellPair,
         bindings: Vec<ShaderBinding>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -164,8 +156,8 @@ impl ConcatWindow {
         let offset = words.length(self.offset)?;
         let mut body = entry(&count);
         for lane in 0..4 {
-            let kept = cells.1.load("y", "to");
-            let own = cells.0.load("x", "from_at");
+            let kept = cells.to.load("y", "to");
+            let own = cells.from.load("x", "from_at");
             body.push_str(&format!(
                 "var v{lane} = 0u;\n{{ let to = min(at * 4u + {lane}u, {all} - 1u);\n\
                  let column = to % {pitch};\n\
@@ -174,9 +166,9 @@ impl ConcatWindow {
                  }} else {{ v{lane} = {kept}; }} }}\n"
             ));
         }
-        body.push_str(&cells.1.store_quad("y", "at", &all));
+        body.push_str(&cells.to.store_quad("y", "at", &all));
         body.push_str("}\n");
         let text = format!("{}{body}", head(cells, &words));
-        start("concat-words", &text, bindings, words, (units, true), step)
+        start("concat-words", &text, bindings, words, units, step)
     }
 }

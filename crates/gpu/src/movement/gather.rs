@@ -5,7 +5,7 @@ use galatea_tensor::DataType;
 
 use super::strided::start;
 use super::{index, position};
-use crate::cell::ElementCell;
+use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;
 use crate::kernel::{
@@ -79,7 +79,7 @@ struct GatherKernel(GatherForm, u64);
 
 /// Data that all forms share.
 struct GatherParts {
-    cells: (ElementCell, ElementCell),
+    cells: CellPair,
     positions: DataType,
     elements: usize,
     words: DispatchParams,
@@ -94,7 +94,7 @@ impl GatherParts {
         quads: bool,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
-        let (from, to) = self.cells;
+        let CellPair { from, to } = self.cells;
         let units = self.elements.div_ceil(4);
         let count = self.words.length(self.elements)?;
         let unit_count = self.words.length(units)?;
@@ -109,7 +109,7 @@ impl GatherParts {
         ));
         if quads {
             text.push_str("let place = source(at * 4u) / 4u;\n");
-            text.push_str(&ElementCell::copy_quad(self.cells, ("x", "place"), ("y", "at")));
+            text.push_str(&self.cells.copy_quad("place", "at"));
         } else {
             for lane in 0..4 {
                 text.push_str(&format!(
@@ -122,7 +122,7 @@ impl GatherParts {
         text.push_str("}\n");
         let bindings =
             vec![ShaderBinding::Input(0), ShaderBinding::Input(1), ShaderBinding::Output(0)];
-        start("gather", &text, bindings, self.words, (units, true), step)
+        start("gather", &text, bindings, self.words, units, step)
     }
 }
 
@@ -146,7 +146,7 @@ impl GpuKernel for GatherKernel {
         if data.contains(&0) {
             return Err(format!("there is nothing to pick in shape {data:?}"));
         }
-        let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+        let cells = CellPair::of(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
         let parts = GatherParts {
             cells,
             positions: shapes.dtype(1)?,
@@ -160,12 +160,12 @@ impl GpuKernel for GatherKernel {
         }
         match self.0 {
             GatherForm::Slices(axis) => {
-                slices(parts, position(axis, data.len())?, (data, picks), step)
+                slices(parts, position(axis, data.len())?, data, picks, step)
             }
             GatherForm::Elements(axis) => {
-                single(parts, position(axis, data.len())?, (data, picks), step)
+                single(parts, position(axis, data.len())?, data, picks, step)
             }
-            GatherForm::Tuples(shared) => tuples(parts, shared, (data, picks), step),
+            GatherForm::Tuples(shared) => tuples(parts, shared, data, picks, step),
         }
     }
 }
@@ -173,7 +173,8 @@ impl GpuKernel for GatherKernel {
 fn slices(
     mut parts: GatherParts,
     axis: usize,
-    (data, picks): (&[usize], &[usize]),
+    data: &[usize],
+    picks: &[usize],
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let inner: usize = data[axis + 1..].iter().product();
@@ -197,7 +198,7 @@ fn picked_from(
 ) -> Result<(), String> {
     let data = shapes.input(0)?;
     let positions = shapes.dtype(1)?;
-    let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+    let cells = CellPair::of(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
     let width: usize = data[1..].iter().product();
     let row_bytes = (width * shapes.dtype(0)?.size_bytes().unwrap_or(0)) as u64;
     for &(first, rows) in parts {
@@ -208,9 +209,9 @@ fn picked_from(
         let len = words.length(data[0])?;
         let from = words.length(first)?;
         let count = words.length(rows)?;
-        let mut text = cells.0.declare(0, "x");
+        let mut text = cells.from.declare(0, "x");
         text.push_str(&index::declare(1, "positions", positions));
-        text.push_str(&cells.1.declare(2, "y"));
+        text.push_str(&cells.to.declare(2, "y"));
         text.push_str(&words.declare(3));
         text.push_str(&index::reader("positions", positions));
         text.push_str(&entry(&unit_count));
@@ -219,11 +220,11 @@ fn picked_from(
              if row < {from} || row - {from} >= {count} {{ return; }}\n\
              let place = (row - {from}) * {wide} + at % {wide};\n"
         ));
-        text.push_str(&ElementCell::copy_quad(cells, ("x", "place"), ("y", "at")));
+        text.push_str(&cells.copy_quad("place", "at"));
         text.push_str("}\n");
         let table = ShaderBinding::InputPart(0, first as u64 * row_bytes, rows as u64 * row_bytes);
         let bindings = vec![table, ShaderBinding::Input(1), ShaderBinding::Output(0)];
-        start("gather-parts", &text, bindings, words, (units, true), step)?;
+        start("gather-parts", &text, bindings, words, units, step)?;
     }
     Ok(())
 }
@@ -231,7 +232,8 @@ fn picked_from(
 fn single(
     mut parts: GatherParts,
     axis: usize,
-    (data, picks): (&[usize], &[usize]),
+    data: &[usize],
+    picks: &[usize],
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let steps = contiguous(data);
@@ -254,7 +256,8 @@ fn single(
 fn tuples(
     mut parts: GatherParts,
     shared: usize,
-    (data, picks): (&[usize], &[usize]),
+    data: &[usize],
+    picks: &[usize],
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;

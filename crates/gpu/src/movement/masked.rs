@@ -5,7 +5,7 @@ use galatea_graph::ops::shape::Trilu;
 
 use super::strided::{head, start};
 use super::{index, position};
-use crate::cell::ElementCell;
+use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuShapes, ShaderBinding, param};
 
@@ -46,7 +46,7 @@ impl GpuKernel for TriangleKernel {
         let diagonal = diagonal.ok_or("the diagonal is not known")?;
         let most = i64::from(i32::MAX);
         let diagonal = i32::try_from(diagonal.clamp(-most, most)).unwrap_or(0);
-        let cells = ElementCell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+        let cells = CellPair::of(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
         let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
         let count = words.length(elements)?;
@@ -62,14 +62,14 @@ impl GpuKernel for TriangleKernel {
                 "let n{lane} = min(at * 4u + {lane}u, {count} - 1u);\n\
                  let above{lane} = i32(n{lane} % {columns}) - i32((n{lane} / {columns}) % {rows});\n\
                  var v{lane} = {}();\nif above{lane} {sign} bitcast<i32>({diagonal}) {{ v{lane} = {}; }}\n",
-                cells.0.value(),
-                cells.0.load("x", &format!("n{lane}"))
+                cells.from.value(),
+                cells.from.load("x", &format!("n{lane}"))
             ));
         }
-        text.push_str(&cells.1.store_quad("y", "at", &count));
+        text.push_str(&cells.to.store_quad("y", "at", &count));
         text.push_str("}\n");
         let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
-        start("triangle", &text, bindings, words, (units, true), step)
+        start("triangle", &text, bindings, words, units, step)
     }
 }
 
@@ -102,7 +102,7 @@ impl GpuKernel for OneHotKernel {
             return Ok(());
         }
         let axis = position(self.axis, result.len())?;
-        let (from, to) = ElementCell::both(shapes.dtype(2)?, shapes.output_dtype(0)?)?;
+        let cells = CellPair::of(shapes.dtype(2)?, shapes.output_dtype(0)?)?;
         let positions = shapes.dtype(0)?;
         let mut words = DispatchParams::default();
         let units = elements.div_ceil(4);
@@ -111,8 +111,8 @@ impl GpuKernel for OneHotKernel {
         let depth = words.length(result[axis])?;
         let inner = words.length(result[axis + 1..].iter().product())?;
         let mut text = index::declare(0, "positions", positions);
-        text.push_str(&from.declare(1, "x"));
-        text.push_str(&to.declare(2, "y"));
+        text.push_str(&cells.from.declare(1, "x"));
+        text.push_str(&cells.to.declare(2, "y"));
         text.push_str(&words.declare(3));
         text.push_str(&index::raw("positions", positions));
         text.push_str(&entry(&unit_count));
@@ -123,13 +123,13 @@ impl GpuKernel for OneHotKernel {
                  if p{lane} < 0 {{ p{lane} += i32({depth}); }}\n\
                  let on{lane} = select(0u, 1u, p{lane} == i32((n{lane} / {inner}) % {depth}));\n\
                  let v{lane} = {};\n",
-                from.load("x", &format!("on{lane}"))
+                cells.from.load("x", &format!("on{lane}"))
             ));
         }
-        text.push_str(&to.store_quad("y", "at", &count));
+        text.push_str(&cells.to.store_quad("y", "at", &count));
         text.push_str("}\n");
         let bindings =
             vec![ShaderBinding::Input(0), ShaderBinding::Input(2), ShaderBinding::Output(0)];
-        start("one-hot", &text, bindings, words, (units, true), step)
+        start("one-hot", &text, bindings, words, units, step)
     }
 }

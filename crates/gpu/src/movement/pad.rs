@@ -41,7 +41,7 @@ struct PadKernel {
 
 /// Returns the source of each position of an axis of length `len`. Negative pads cut first, and the frame is
 /// drawn around what is left.
-fn places(mode: PadMode, len: usize, (begin, end): (i64, i64)) -> Result<Vec<AxisSamples>, String> {
+fn places(mode: PadMode, len: usize, begin: i64, end: i64) -> Result<Vec<AxisSamples>, String> {
     let wrong = || format!("pads {begin} and {end} do not fit an axis of length {len}");
     let signed = i64::try_from(len).map_err(|_| wrong())?;
     let total = signed.checked_add(begin).and_then(|all| all.checked_add(end));
@@ -94,7 +94,7 @@ impl GpuKernel for PadKernel {
             pairs[axis] = (pads[at], pads[at + axes.len()]);
         }
         let lengths = shape.iter().zip(pairs);
-        let axes = lengths.map(|(&len, pair)| places(self.op.mode, len, pair));
+        let axes = lengths.map(|(&len, (begin, end))| places(self.op.mode, len, begin, end));
         let axes: Vec<Vec<AxisSamples>> = axes.collect::<Result<_, _>>()?;
         let from = shapes.dtype(0)?;
         let to = shapes.output_dtype(0)?;
@@ -108,8 +108,9 @@ impl GpuKernel for PadKernel {
             (false, DataType::Fp16) => return self.halves(shapes, axes, step),
             (false, _) => OutsideFill::Zero,
         };
-        let bound = ((ShaderBinding::Input(0), from), (ShaderBinding::Output(0), to));
-        SampledMovement { axes, fill, weighed: false }.write(shape, bound, &self.device, step)
+        let from = (ShaderBinding::Input(0), from);
+        let to = (ShaderBinding::Output(0), to);
+        SampledMovement { axes, fill, weighed: false }.write(shape, from, to, &self.device, step)
     }
 }
 
@@ -123,11 +124,12 @@ impl PadKernel {
     ) -> Result<(), String> {
         let bits = half::f16::from_f32(self.op.value).to_bits();
         let fill = if bits == 0 { OutsideFill::Zero } else { OutsideFill::Bits(u32::from(bits)) };
-        let bound =
-            ((ShaderBinding::Input(0), DataType::Fp16), (ShaderBinding::Output(0), DataType::Fp16));
+        let from = (ShaderBinding::Input(0), DataType::Fp16);
+        let to = (ShaderBinding::Output(0), DataType::Fp16);
         SampledMovement { axes, fill, weighed: false }.write(
             shapes.input(0)?,
-            bound,
+            from,
+            to,
             &self.device,
             step,
         )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_tensor::DataType;
 
-use crate::cell::ElementCell;
+use crate::cell::{CellPair, ElementCell};
 use crate::device::GpuDevice;
 use crate::element::{DispatchParams, entry};
 use crate::kernel::{DispatchStep, ShaderBinding, param};
@@ -93,7 +93,8 @@ impl SampledMovement {
     pub(crate) fn write(
         &self,
         shape: &[usize],
-        (from, to): (BoundValue, BoundValue),
+        from: BoundValue,
+        to: BoundValue,
         device: &Arc<GpuDevice>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -106,8 +107,8 @@ impl SampledMovement {
         let half =
             |dtype| if dtype == DataType::Fp16 { ElementCell::Half } else { ElementCell::Float };
         let cells = match self.weighed {
-            true => (half(from.1), half(to.1)),
-            false => ElementCell::both(from.1, to.1)?,
+            true => CellPair { from: half(from.1), to: half(to.1) },
+            false => CellPair::of(from.1, to.1)?,
         };
         let (axes, bytes) = self.tables(shape)?;
         if bytes.is_empty() {
@@ -118,24 +119,24 @@ impl SampledMovement {
         let units = elements.div_ceil(4);
         let count = words.length(elements)?;
         let unit_count = words.length(units)?;
-        let mut text = cells.0.declare(0, "x");
-        text.push_str(&cells.1.declare(1, "y"));
+        let mut text = cells.from.declare(0, "x");
+        text.push_str(&cells.to.declare(1, "y"));
         text.push_str("@group(0) @binding(2) var<storage, read> tables: array<vec2<u32>>;\n");
         let mut bindings = vec![from.0, to.0, ShaderBinding::Weights(block)];
         let fill = match &self.fill {
-            OutsideFill::Zero => format!("{}()", cells.0.value()),
+            OutsideFill::Zero => format!("{}()", cells.from.value()),
             OutsideFill::Bits(bits) => words.word(*bits),
             OutsideFill::Float(value) => words.float(*value),
             OutsideFill::Value((binding, dtype)) => {
                 // It travels as the elements do.
-                let float = cells.0.value() == "f32";
-                let cell = if float { half(*dtype) } else { cells.0 };
+                let float = cells.from.value() == "f32";
+                let cell = if float { half(*dtype) } else { cells.from };
                 text.push_str(&cell.declare(3, "filling"));
                 bindings.push(binding.clone());
                 cell.load("filling", "0u")
             }
         };
-        let element = self.element(&axes, cells.0, &fill, &mut words)?;
+        let element = self.element(&axes, cells.from, &fill, &mut words)?;
         text.push_str(&words.declare(bindings.len()));
         text.push_str(&element);
         text.push_str(&entry(&unit_count));
@@ -143,9 +144,9 @@ impl SampledMovement {
             let number = format!("min(at * 4u + {lane}u, {count} - 1u)");
             text.push_str(&format!("let v{lane} = element({number});\n"));
         }
-        text.push_str(&cells.1.store_quad("y", "at", &count));
+        text.push_str(&cells.to.store_quad("y", "at", &count));
         text.push_str("}\n");
-        start("sample", &text, bindings, words, (units, true), step)
+        start("sample", &text, bindings, words, units, step)
     }
 
     /// The function `element(number)`.

@@ -81,8 +81,8 @@ impl GpuKernel for ScatterKernel {
         }
         let mut words = DispatchParams::default();
         let (body, threads) = match self.axis {
-            Some(axis) => lanes(position(axis, data.len())?, (data, picks), &mut words)?,
-            None => self.tuples((data, picks), &mut words)?,
+            Some(axis) => lanes(position(axis, data.len())?, data, picks, &mut words)?,
+            None => self.tuples(data, picks, &mut words)?,
         };
         let new = single(shapes.dtype(2)?)?;
         let old = single(to)?;
@@ -109,14 +109,15 @@ impl GpuKernel for ScatterKernel {
         );
         let bindings =
             vec![ShaderBinding::Input(1), ShaderBinding::Input(2), ShaderBinding::Output(0)];
-        start("scatter", &text, bindings, words, (threads, true), step)
+        start("scatter", &text, bindings, words, threads, step)
     }
 }
 
 /// A thread for each lane of updates along the axis: those of other lanes are at other elements.
 fn lanes(
     axis: usize,
-    (data, picks): (&[usize], &[usize]),
+    data: &[usize],
+    picks: &[usize],
     words: &mut DispatchParams,
 ) -> Result<(String, usize), String> {
     let steps = contiguous(data);
@@ -146,7 +147,8 @@ impl ScatterKernel {
     /// A thread for each element behind a tuple; where updates combine, one for all tuples.
     fn tuples(
         &self,
-        (data, picks): (&[usize], &[usize]),
+        data: &[usize],
+        picks: &[usize],
         words: &mut DispatchParams,
     ) -> Result<(String, usize), String> {
         let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;

@@ -2,7 +2,7 @@
 
 use galatea_tensor::DataType;
 
-use crate::cell::ElementCell;
+use crate::cell::CellPair;
 use crate::element::{DispatchParams, THREADS, entry, shader};
 use crate::elementwise::broadcast::{contiguous, merge};
 use crate::kernel::{DispatchStep, ShaderBinding, fold, param};
@@ -93,7 +93,7 @@ pub(crate) fn copy(
     to: BoundValue,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let cells = ElementCell::both(from.1, to.1)?;
+    let cells = CellPair::of(from.1, to.1)?;
     let places = places.merged();
     param(places.elements())?;
     if places.elements() == 0 {
@@ -102,17 +102,17 @@ pub(crate) fn copy(
     let bindings = vec![from.0, to.0];
     match places.turned() {
         Some(axis) if from.1 == DataType::Fp16 && to.1 == from.1 => {
-            turn(&places, axis, (ElementCell::Half, ElementCell::Half), bindings, step)
+            turn(&places, axis, CellPair::HALVES, bindings, step)
         }
-        Some(axis) if cells.1.is_whole() => turn(&places, axis, cells, bindings, step),
+        Some(axis) if cells.to.is_whole() => turn(&places, axis, cells, bindings, step),
         _ => plain(&places, cells, bindings, step),
     }
 }
 
 /// Declarations of source, result and parameters.
-pub(super) fn head((from, to): (ElementCell, ElementCell), words: &DispatchParams) -> String {
-    let mut text = from.declare(0, "x");
-    text.push_str(&to.declare(1, "y"));
+pub(super) fn head(cells: CellPair, words: &DispatchParams) -> String {
+    let mut text = cells.from.declare(0, "x");
+    text.push_str(&cells.to.declare(1, "y"));
     text.push_str(&words.declare(2));
     text
 }
@@ -123,42 +123,41 @@ pub(super) fn start(
     text: &str,
     bindings: Vec<ShaderBinding>,
     words: DispatchParams,
-    (units, proved): (usize, bool),
+    units: usize,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
-    let shader = shader(name, text);
-    let shader = if proved { shader.proved() } else { shader };
+    let shader = shader(name, text).proved();
     step.dispatch(shader, bindings, words.into_params(), fold(units.div_ceil(THREADS))?);
     Ok(())
 }
 
 /// The statement that finds `source` from the number of an element in the result.
-pub(super) fn source(
+fn source(
     places: &StridedPlaces,
     words: &mut DispatchParams,
-    (number, suffix): (&str, &str),
+    number: &str,
 ) -> Result<String, String> {
-    let mut text = format!("var r{suffix} = {number};\n");
+    let mut text = format!("var r = {number};\n");
     let mut sum = words.length(places.offset)?;
     for axis in (0..places.lengths.len()).rev() {
         let by = words.step(places.steps[axis])?;
         if axis == 0 {
-            sum.push_str(&format!(" + r{suffix} * {by}"));
+            sum.push_str(&format!(" + r * {by}"));
             break;
         }
         let len = words.length(places.lengths[axis])?;
-        text.push_str(&format!("let c{axis}{suffix} = r{suffix} % {len};\n"));
-        text.push_str(&format!("r{suffix} = r{suffix} / {len};\n"));
-        sum.push_str(&format!(" + c{axis}{suffix} * {by}"));
+        text.push_str(&format!("let c{axis} = r % {len};\n"));
+        text.push_str(&format!("r = r / {len};\n"));
+        sum.push_str(&format!(" + c{axis} * {by}"));
     }
-    text.push_str(&format!("let source{suffix} = {sum};\n"));
+    text.push_str(&format!("let source = {sum};\n"));
     Ok(text)
 }
 
 /// A thread for each quad of the result.
 fn plain(
     places: &StridedPlaces,
-    cells: (ElementCell, ElementCell),
+    cells: CellPair,
     bindings: Vec<ShaderBinding>,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
@@ -170,29 +169,32 @@ fn plain(
     let mut body = entry(&quad_count);
     let whole = places.in_quads();
     if whole {
-        body.push_str(&source(places, &mut words, ("at * 4u", ""))?);
-        body.push_str(&ElementCell::copy_quad(cells, ("x", "(source / 4u)"), ("y", "at")));
+        body.push_str(&source(places, &mut words, "at * 4u")?);
+        body.push_str(&cells.copy_quad("(source / 4u)", "at"));
     } else {
-        let text = source(places, &mut words, ("number", ""))?;
+        let text = source(places, &mut words, "number")?;
         function = format!("fn find(number: u32) -> u32 {{\n{text}return source;\n}}\n");
         for lane in 0..4 {
             let number = format!("find(min(at * 4u + {lane}u, {count} - 1u))");
             body.push_str(&format!("let f{lane} = {number};\n"));
-            body.push_str(&format!("let v{lane} = {};\n", cells.0.load("x", &format!("f{lane}"))));
+            body.push_str(&format!(
+                "let v{lane} = {};\n",
+                cells.from.load("x", &format!("f{lane}"))
+            ));
         }
-        body.push_str(&cells.1.store_quad("y", "at", &count));
+        body.push_str(&cells.to.store_quad("y", "at", &count));
     }
     body.push_str("}\n");
     let text = format!("{}{function}{body}", head(cells, &words));
     let name = if whole { "move-quads" } else { "move" };
-    start(name, &text, bindings, words, (quads, true), step)
+    start(name, &text, bindings, words, quads, step)
 }
 
 /// A workgroup for each square: its rows are read as they lie, kept, and written as rows of the result.
 fn turn(
     places: &StridedPlaces,
     axis: usize,
-    (from, to): (ElementCell, ElementCell),
+    cells: CellPair,
     bindings: Vec<ShaderBinding>,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
@@ -229,13 +231,13 @@ fn turn(
     }
     let by = words.step(places.steps[last])?;
     let out = words.length(out_steps[axis])?;
-    let load = from.load("x", "source + i + row + j * BY").replace("BY", &by);
-    let store = to.store(
+    let load = cells.from.load("x", "source + i + row + j * BY").replace("BY", &by);
+    let store = cells.to.store(
         "y",
         &format!("target_at + (i + row) * {out} + j"),
         "square[i * 33u + lane % 32u]",
     );
-    let value = from.value();
+    let value = cells.from.value();
     let text = format!(
         "{}var<workgroup> square: array<{value}, 1056>;\n\
          @compute @workgroup_size({THREADS})\n\
@@ -249,7 +251,7 @@ fn turn(
          let j = column + lane % 32u;\n\
          for (var i = lane / 32u; i < 32u; i += 8u) {{\n\
          if i + row < {row_count} && j < {column_count} {{ {store} }} }}\n}}\n",
-        head((from, to), &words)
+        head(cells, &words)
     );
     step.dispatch(
         shader("move-turned", &text).proved(),

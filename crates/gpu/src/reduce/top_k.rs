@@ -7,7 +7,7 @@
 use galatea_graph::ops::reduce::TopK;
 
 use super::arg::{ORDERED, order};
-use crate::cell::ElementCell;
+use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
@@ -61,6 +61,15 @@ struct TopKStage {
     first: bool,
 }
 
+/// Lengths of the result: `k` elements of each of `lanes` lanes of `len` elements.
+struct TopKSizes {
+    lanes: usize,
+    len: usize,
+    /// Elements between neighbours of a lane.
+    inner: usize,
+    k: usize,
+}
+
 impl GpuKernel for TopKKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
@@ -88,7 +97,7 @@ impl GpuKernel for TopKKernel {
                 break;
             }
         }
-        Self::write(shapes, source, (lanes, shape[axis], inner, k), step)
+        Self::write(shapes, source, &TopKSizes { lanes, len: shape[axis], inner, k }, step)
     }
 }
 
@@ -153,26 +162,25 @@ impl TopKKernel {
     fn write(
         shapes: &GpuShapes,
         pairs: ShaderBinding,
-        (lanes, len, inner, k): (usize, usize, usize, usize),
+        sizes: &TopKSizes,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         for output in (0..2).filter(|&output| shapes.wants(output)) {
             let mut words = DispatchParams::default();
-            let count = words.length(lanes * k)?;
-            let k_text = words.length(k)?;
-            let inner = words.length(inner)?;
-            let len = words.length(len)?;
+            let count = words.length(sizes.lanes * sizes.k)?;
+            let k = words.length(sizes.k)?;
+            let inner = words.length(sizes.inner)?;
+            let len = words.length(sizes.len)?;
             let to = shapes.output_dtype(output)?;
-            let cell = ElementCell::both(shapes.dtype(0)?, to);
+            let cells = CellPair::of(shapes.dtype(0)?, to);
             let mut bindings = vec![pairs.clone()];
             let mut text =
                 "@group(0) @binding(0) var<storage, read_write> pairs: array<vec2<u32>>;\n"
                     .to_owned();
-            let lane = format!(
-                "let lane_number = (at / ({inner} * {k_text})) * {inner} + at % {inner};\n"
-            );
+            let lane =
+                format!("let lane_number = (at / ({inner} * {k})) * {inner} + at % {inner};\n");
             let pair = format!(
-                "{lane}let position = pairs[lane_number * {k_text} + (at / {inner}) % {k_text}].y;\n"
+                "{lane}let position = pairs[lane_number * {k} + (at / {inner}) % {k}].y;\n"
             );
             let body = if output == 1 {
                 text.push_str(
@@ -181,9 +189,9 @@ impl TopKKernel {
                 format!("y[at] = vec2<u32>(position, 0u * {len});\n")
             } else {
                 let half = |cell| if cell == ElementCell::Short { ElementCell::Half } else { cell };
-                let (from, to) = cell?;
-                let from = half(from);
-                let to = half(to);
+                let cells = cells?;
+                let from = half(cells.from);
+                let to = half(cells.to);
                 bindings.push(ShaderBinding::Input(0));
                 text.push_str(&from.declare(1, "x"));
                 text.push_str(&to.declare(2, "y"));
@@ -195,7 +203,7 @@ impl TopKKernel {
             bindings.push(ShaderBinding::Output(output));
             let text =
                 format!("{text}{}{}{pair}{body}}}\n", words.declare(bindings.len()), entry(&count));
-            let groups = fold((lanes * k).div_ceil(THREADS))?;
+            let groups = fold((sizes.lanes * sizes.k).div_ceil(THREADS))?;
             let shader = shader("top-k", &text).proved();
             step.dispatch(shader, bindings, words.into_params(), groups);
         }

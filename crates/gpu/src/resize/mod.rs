@@ -69,7 +69,8 @@ impl GpuKernel for ResizeKernel {
             }
             (false, ..) => OutsideFill::Zero,
         };
-        let bound = ((ShaderBinding::Input(0), from), (ShaderBinding::Output(0), to));
-        SampledMovement { axes, fill, weighed }.write(shape, bound, &self.device, step)
+        let from = (ShaderBinding::Input(0), from);
+        let to = (ShaderBinding::Output(0), to);
+        SampledMovement { axes, fill, weighed }.write(shape, from, to, &self.device, step)
     }
 }
