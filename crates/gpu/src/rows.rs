@@ -24,6 +24,18 @@ pub(crate) struct RowTeam {
     pub(crate) subgroups: bool,
 }
 
+/// Kernel and lengths for which a team is chosen.
+pub(crate) struct TeamQuestion<'a> {
+    /// The kernel's family.
+    pub(crate) family: &'a KernelFamily,
+    /// The kernel's variant.
+    pub(crate) variant: String,
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Elements of a row.
+    pub(crate) len: usize,
+}
+
 /// Threads of a row, to choose from; the first is for any shape.
 pub(crate) const CONFIGS: &[usize] = &[256, 64, 32, 8, 1];
 
@@ -57,11 +69,11 @@ impl RowTeam {
     /// The team that was measured the fastest for such rows, or this one.
     pub(crate) fn tuned(
         self,
-        (family, variant): (&KernelFamily, String),
-        (rows, len): (usize, usize),
+        question: TeamQuestion<'_>,
         capabilities: &GpuCapabilities,
         step: &mut DispatchStep,
     ) -> Self {
+        let TeamQuestion { family, variant, rows, len } = question;
         let found = step.choose(family, || {
             let beside = if self.side_by_side { " side by side" } else { "" };
             KernelQuestion {

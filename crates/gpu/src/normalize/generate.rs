@@ -5,7 +5,7 @@ use galatea_tensor::DataType;
 use crate::device::GpuCapabilities;
 use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
 use crate::kernel::{DispatchStep, ShaderBinding, param};
-use crate::rows::{RowTeam, TEXT as ROWS_TEXT, place};
+use crate::rows::{RowTeam, TEXT as ROWS_TEXT, TeamQuestion, place};
 use crate::tune::KernelFamily;
 
 /// The most quads of a row that a thread keeps.
@@ -96,7 +96,8 @@ pub(super) fn dispatch(
     let can_keep = |team: RowTeam| rows.len.is_multiple_of(4) && quads <= team.threads * KEPT;
     let usual = if can_keep(team) { team } else { RowTeam::of(rows.len, rows.rows, capabilities) };
     let variant = rows.variant();
-    let team = usual.tuned((&FAMILY, variant), (rows.rows, rows.len), capabilities, step);
+    let question = TeamQuestion { family: &FAMILY, variant, rows: rows.rows, len: rows.len };
+    let team = usual.tuned(question, capabilities, step);
     let kept = can_keep(team);
     let words = DispatchParams::default();
     let declared = String::new();

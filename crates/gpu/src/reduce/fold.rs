@@ -6,7 +6,7 @@ use crate::device::GpuCapabilities;
 use crate::element::{DispatchParams, declare, load, shader, store_quad};
 use crate::elementwise::broadcast::contiguous;
 use crate::kernel::{DispatchStep, ShaderBinding, param};
-use crate::rows::{GROUP, RowTeam, TEXT as ROWS_TEXT, place};
+use crate::rows::{GROUP, RowTeam, TEXT as ROWS_TEXT, TeamQuestion, place};
 use crate::tune::KernelFamily;
 
 /// Fold over elements, as WGSL.
@@ -112,7 +112,7 @@ pub(crate) fn fold(
         team
     } else {
         let variant = format!("{}→{} {}", ends.from.1, ends.to.1, fold.carried);
-        team.tuned((&FAMILY, variant), (rows, count), capabilities, step)
+        team.tuned(TeamQuestion { family: &FAMILY, variant, rows, len: count }, capabilities, step)
     };
     let cut = count >= LONG && rows * team.threads < 64 * GROUP && !byte;
     let Some((pack, unpack)) = fold.words.filter(|_| cut) else {
@@ -201,7 +201,7 @@ impl FoldShader<'_> {
             fold.start,
             team.threads,
         );
-        let body = self.body(ends.to.1, (&row_count, &all));
+        let body = self.body(ends.to.1, &row_count, &all);
         text = format!("{text}{}{functions}{body}", words.declare(2));
         let bindings = vec![ends.from.0.clone(), ends.to.0.clone()];
         let units = if self.is_byte(ends.to.1) { rows.div_ceil(4) } else { rows };
@@ -214,7 +214,7 @@ impl FoldShader<'_> {
         self.pack.is_none() && dtype.size_bytes() == Some(1)
     }
 
-    fn body(&self, dtype: DataType, (rows, all): (&str, &str)) -> String {
+    fn body(&self, dtype: DataType, rows: &str, all: &str) -> String {
         let Self { fold, team, .. } = *self;
         let finish = |a: &str| {
             let text = self.pack.unwrap_or(&fold.finish);

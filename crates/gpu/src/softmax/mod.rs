@@ -11,7 +11,7 @@ use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
 };
 use crate::movement::position;
-use crate::rows::{RowTeam, TEXT as ROWS_TEXT};
+use crate::rows::{RowTeam, TEXT as ROWS_TEXT, TeamQuestion};
 use crate::tune::KernelFamily;
 
 /// This family's kernels.
@@ -55,9 +55,22 @@ struct SoftmaxRows {
     device: Arc<GpuDevice>,
 }
 
+/// Lengths before the axis, of the axis and behind it.
+#[derive(Clone, Copy)]
+struct SoftmaxLengths {
+    outer: usize,
+    len: usize,
+    inner: usize,
+}
+
+impl SoftmaxLengths {
+    fn rows(self) -> usize {
+        self.outer * self.inner
+    }
+}
+
 impl SoftmaxRows {
-    /// Rows before and behind the axis, and its length.
-    fn lanes(&self, shape: &[usize]) -> Result<(usize, usize, usize), String> {
+    fn lengths(&self, shape: &[usize]) -> Result<SoftmaxLengths, String> {
         let rank = shape.len();
         let split = match self.flatten {
             true if usize::try_from(self.axis) == Ok(rank) => rank,
@@ -65,14 +78,19 @@ impl SoftmaxRows {
         };
         let behind = if self.flatten { rank } else { split + 1 };
         let product = |lengths: &[usize]| lengths.iter().product::<usize>();
-        Ok((product(&shape[..split]), product(&shape[split..behind]), product(&shape[behind..])))
+        Ok(SoftmaxLengths {
+            outer: product(&shape[..split]),
+            len: product(&shape[split..behind]),
+            inner: product(&shape[behind..]),
+        })
     }
 }
 
 impl GpuKernel for SoftmaxRows {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
-        let (outer, len, inner) = self.lanes(shapes.input(0)?)?;
-        let rows = outer * inner;
+        let lengths = self.lengths(shapes.input(0)?)?;
+        let SoftmaxLengths { len, inner, .. } = lengths;
+        let rows = lengths.rows();
         param(rows.saturating_mul(len))?;
         if rows * len == 0 {
             return Ok(());
@@ -94,19 +112,22 @@ impl GpuKernel for SoftmaxRows {
             _ => RowTeam::side_by_side(len, rows),
         };
         let variant = format!("{}→{}", types.0, types.1);
-        let team = usual.tuned((&FAMILY, variant), (rows, len), capabilities, step);
+        let question = TeamQuestion { family: &FAMILY, variant, rows, len };
+        let team = usual.tuned(question, capabilities, step);
         if can_keep(team) {
-            return self.kept(team, (rows, quads), types, step);
+            return self.kept(team, rows, quads, types, step);
         }
-        self.walked(team, (rows, len, inner), types, step)
+        self.walked(team, lengths, types, step)
     }
 }
 
 impl SoftmaxRows {
     fn finish(
         text: String,
-        (words, declared): (DispatchParams, String),
-        (team, rows): (RowTeam, usize),
+        words: DispatchParams,
+        declared: String,
+        team: RowTeam,
+        rows: usize,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let bindings = vec![ShaderBinding::Input(0), ShaderBinding::Output(0)];
@@ -120,7 +141,8 @@ impl SoftmaxRows {
     fn kept(
         &self,
         team: RowTeam,
-        (rows, quads): (usize, usize),
+        rows: usize,
+        quads: usize,
         types: (DataType, DataType),
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -164,21 +186,22 @@ impl SoftmaxRows {
         }));
         text.push_str("}\n");
         let declared = declare(0, "x", types.0)? + &declare(1, "y", types.1)?;
-        Self::finish(text, (words, declared), (team, rows), step)
+        Self::finish(text, words, declared, team, rows, step)
     }
 
     /// Threads walk along the row three times.
     fn walked(
         &self,
         team: RowTeam,
-        (rows, len, inner): (usize, usize, usize),
+        lengths: SoftmaxLengths,
         types: (DataType, DataType),
         step: &mut DispatchStep,
     ) -> Result<(), String> {
+        let rows = lengths.rows();
         let mut words = DispatchParams::default();
         let row_count = words.length(rows)?;
-        let count = words.length(len)?;
-        let inner = words.length(inner)?;
+        let count = words.length(lengths.len)?;
+        let inner = words.length(lengths.inner)?;
         let mut text = format!("{JOINS}{}{}", team.shared("f32"), team.entry(&row_count));
         let x = load("x", types.0, "place");
         let walk = |body: &str| {
@@ -208,7 +231,7 @@ impl SoftmaxRows {
         let store = format!("y[place / 4u][place % 4u] = {result};");
         text.push_str(&format!("if inside {{\n{}}}\n}}\n", walk(&store)));
         let declared = declare(0, "x", types.0)? + &declare(1, "y", types.1)?;
-        Self::finish(text, (words, declared), (team, rows), step)
+        Self::finish(text, words, declared, team, rows, step)
     }
 }
 
