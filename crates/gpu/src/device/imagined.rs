@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wgpu::{Backends, Features, NoopBackendOptions};
 
 use super::life::DeviceOrigin;
-use super::{GpuCapabilities, GpuDevice};
+use super::{GpuCapabilities, GpuDevice, request};
 use crate::error::GpuError;
 use crate::memory::PoolConfig;
 
@@ -64,9 +64,10 @@ impl GpuDevice {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
-        let opened = pollster::block_on(adapter.request_device(&descriptor));
+        let opened = request::plain(&adapter, &descriptor);
         let opened = opened.map_err(|error| refused(error.to_string()))?;
         let budget = pool.budget_bytes(None)?;
-        Self::of(0, opened, capabilities, (pool, budget), DeviceOrigin::Imagined(pool.clone()))
+        let origin = DeviceOrigin::Imagined(pool.clone());
+        Self::of(0, opened, capabilities, pool, budget, origin)
     }
 }

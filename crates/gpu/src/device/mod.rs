@@ -17,6 +17,7 @@ pub use capabilities::{CooperativeMatrix, GpuCapabilities};
 pub(crate) use line::QueuedSubmission;
 pub(crate) use pipelines::KernelPipeline;
 pub use pipelines::KernelShader;
+use request::OpenedDevice;
 use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 
 use galatea_runtime::DevicePeaks;
@@ -177,22 +178,24 @@ impl GpuDevice {
             trace: wgpu::Trace::Off,
         };
         let opened = request::request(&adapter, &descriptor, capabilities.unified);
-        let (device, queue) = opened.map_err(|error| GpuError::Refused {
+        let opened = opened.map_err(|error| GpuError::Refused {
             name: capabilities.name.clone(),
             reason: error.to_string(),
         })?;
-        let budget = pool.budget_bytes(budget::recommended(&device))?;
+        let budget = pool.budget_bytes(budget::recommended(&opened.device))?;
         let origin = life::DeviceOrigin::Number(index, pool.clone());
-        Self::of(index, (device, queue), capabilities, (pool, budget), origin)
+        Self::of(index, opened, capabilities, pool, budget, origin)
     }
 
     fn of(
         index: usize,
-        (device, queue): (wgpu::Device, wgpu::Queue),
+        opened: OpenedDevice,
         capabilities: GpuCapabilities,
-        (config, budget): (&PoolConfig, Option<u64>),
+        config: &PoolConfig,
+        budget: Option<u64>,
         origin: life::DeviceOrigin,
     ) -> Result<Arc<Self>, GpuError> {
+        let OpenedDevice { device, queue } = opened;
         let life = life::DeviceLife::of(&device, capabilities.software, origin);
         let pipelines = pipelines::PipelineCache::default();
         let counters = DeviceCounters::default();

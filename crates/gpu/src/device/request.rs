@@ -2,7 +2,13 @@
 
 use wgpu::{Adapter, DeviceDescriptor, RequestDeviceError};
 
-type OpenedDevice = (wgpu::Device, wgpu::Queue);
+/// A device with the queue that it was opened with.
+pub(super) struct OpenedDevice {
+    /// The device.
+    pub(super) device: wgpu::Device,
+    /// Its queue.
+    pub(super) queue: wgpu::Queue,
+}
 
 /// Opens a device; one that shares memory with the processor so that it takes pages of the host, where it can.
 pub(super) fn request(
@@ -11,7 +17,16 @@ pub(super) fn request(
     unified: bool,
 ) -> Result<OpenedDevice, RequestDeviceError> {
     let opened = if unified { with_pages(adapter, descriptor) } else { None };
-    opened.map_or_else(|| pollster::block_on(adapter.request_device(descriptor)), Ok)
+    opened.map_or_else(|| plain(adapter, descriptor), Ok)
+}
+
+/// Opens a device without extensions.
+pub(super) fn plain(
+    adapter: &Adapter,
+    descriptor: &DeviceDescriptor<'_>,
+) -> Result<OpenedDevice, RequestDeviceError> {
+    let (device, queue) = pollster::block_on(adapter.request_device(descriptor))?;
+    Ok(OpenedDevice { device, queue })
 }
 
 /// Metal takes pages in any case.
@@ -44,5 +59,7 @@ fn with_pages(adapter: &Adapter, descriptor: &DeviceDescriptor<'_>) -> Option<Op
     let opened = opened.ok()?;
     drop(below);
     // SAFETY: the device was opened on this adapter with what the description says.
-    unsafe { adapter.create_device_from_hal::<Vulkan>(opened, descriptor) }.ok()
+    let made = unsafe { adapter.create_device_from_hal::<Vulkan>(opened, descriptor) };
+    let (device, queue) = made.ok()?;
+    Some(OpenedDevice { device, queue })
 }
