@@ -57,7 +57,9 @@ impl ProgramInputs {
     fn float(
         &mut self,
         view: &GpuNodeView<'_>,
-        [value, scale, zero]: [usize; 3],
+        value: usize,
+        scale: usize,
+        zero: usize,
     ) -> Result<String, String> {
         let mut text = self.integer(view, value)?;
         if view.has(zero) {
@@ -71,7 +73,8 @@ impl ProgramInputs {
         mut self,
         view: &GpuNodeView<'_>,
         value: &str,
-        [scale, zero]: [usize; 2],
+        scale: usize,
+        zero: usize,
     ) -> Result<ElementProgram, String> {
         let (low, high) = match view.output(0).map(|fact| fact.dtype) {
             Some(DataType::Int8) => ("-128.0", "127.0"),
@@ -137,7 +140,7 @@ fn quantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementP
         ShaderKind::Float => read.name(0),
         _ => format!("vec4<f32>({})", read.integer(view, 0)?),
     };
-    Ok(ElementProgram { axis, blocks, ..read.store(view, &value, [1, 2])? })
+    Ok(ElementProgram { axis, blocks, ..read.store(view, &value, 1, 2)? })
 }
 
 fn dequantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<ElementProgram, String> {
@@ -148,7 +151,7 @@ fn dequantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<Elemen
         return Err(format!("shaders do not make {output} of integers"));
     }
     let mut read = ProgramInputs::default();
-    let result = read.float(view, [0, 1, 2])?;
+    let result = read.float(view, 0, 1, 2)?;
     Ok(ElementProgram { axis, blocks, ..ElementProgram::of(read.0, result) })
 }
 
@@ -156,26 +159,26 @@ fn dequantise(view: &GpuNodeView<'_>, grouping: &ScaleGrouping) -> Result<Elemen
 fn between(view: &GpuNodeView<'_>, op: &QLinear) -> Result<ElementProgram, String> {
     let mut read = ProgramInputs::default();
     if let Some(Activation { kind }) = op.inner() {
-        let x = read.float(view, [0, 1, 2])?;
-        let mut program = read.store(view, &activation(*kind, "x"), [3, 4])?;
+        let x = read.float(view, 0, 1, 2)?;
+        let mut program = read.store(view, &activation(*kind, "x"), 3, 4)?;
         program.lines.insert(0, format!("let x = {x};"));
         return Ok(program);
     }
     if let Some(Binary { kind }) = op.inner() {
-        let a = read.float(view, [0, 1, 2])?;
-        let b = read.float(view, [3, 4, 5])?;
+        let a = read.float(view, 0, 1, 2)?;
+        let b = read.float(view, 3, 4, 5)?;
         let sign = match kind {
             BinaryKind::Add => "+",
             BinaryKind::Mul => "*",
             other => return Err(format!("shaders have no quantised {other:?}")),
         };
-        return read.store(view, &format!("({a}) {sign} ({b})"), [6, 7]);
+        return read.store(view, &format!("({a}) {sign} ({b})"), 6, 7);
     }
     if op.inner::<Where>().is_some() {
         let condition = read.name(0);
-        let a = read.float(view, [1, 2, 3])?;
-        let b = read.float(view, [4, 5, 6])?;
-        return read.store(view, &format!("select({b}, {a}, {condition})"), [7, 8]);
+        let a = read.float(view, 1, 2, 3)?;
+        let b = read.float(view, 4, 5, 6)?;
+        return read.store(view, &format!("select({b}, {a}, {condition})"), 7, 8);
     }
     Err("no kernel for this operator between quantised values".into())
 }

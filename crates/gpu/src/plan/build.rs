@@ -92,7 +92,7 @@ pub(crate) fn build(
 ) -> Result<GpuPlan, RuntimeError> {
     let PlanInputs { graph, kernels, facts, wanted, resident, halves, choices } = given;
     let facts = device_facts(graph, facts, halves);
-    let mut builder = PlanBuilder::new((graph, wanted), facts, target);
+    let mut builder = PlanBuilder::new(graph, wanted, facts, target);
     let mut drafts = builder.drafts(kernels, choices)?;
     builder.place(&mut drafts, resident);
     builder.finish(drafts)
@@ -189,7 +189,8 @@ pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Opt
 
 impl<'a, 'b> PlanBuilder<'a, 'b> {
     fn new(
-        (graph, wanted): (&'a Graph, &'a [bool]),
+        graph: &'a Graph,
+        wanted: &'a [bool],
         facts: Vec<Option<Fact>>,
         target: PlanTarget<'b>,
     ) -> Self {

@@ -192,7 +192,7 @@ impl CandidateBench {
             copies.push(InputCopies { inputs, weights: HashMap::new() });
         }
         let output = |slot: &Option<(DataType, Vec<usize>)>| {
-            let bytes = slot.as_ref().map_or(0, size_bytes);
+            let bytes = slot.as_ref().map_or(0, |(dtype, shape)| size_bytes(*dtype, shape));
             DeviceBlock::new(device, bytes.max(16) as u64)
                 .map(Arc::new)
                 .map_err(|error| text(&error))
@@ -309,14 +309,14 @@ impl CandidateBench {
         let (Some(stock), Some((dtype, shape))) = (&self.stock, slot) else {
             return Err("there is no output".to_owned());
         };
-        let mut bytes = vec![0; size_bytes(&(*dtype, shape.clone()))];
+        let mut bytes = vec![0; size_bytes(*dtype, shape)];
         stock.outputs[at].read(&self.device, &mut bytes).map_err(|error| text(&error))?;
         let tensor = Tensor::from_bytes(*dtype, shape, &bytes).map_err(|error| text(&error))?;
         numbers(&tensor)
     }
 }
 
-fn size_bytes((dtype, shape): &(DataType, Vec<usize>)) -> usize {
+fn size_bytes(dtype: DataType, shape: &[usize]) -> usize {
     shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0)
 }
 

@@ -49,7 +49,7 @@ impl TunablePartition<'_> {
                     continue;
                 }
                 let Some(typical) = typical(&**kernel, &shapes) else { continue };
-                problems.push(self.problem((index, node), &shapes, typical, asked));
+                problems.push(self.problem(index, node, &shapes, typical, asked));
             }
         }
         problems
@@ -57,7 +57,8 @@ impl TunablePartition<'_> {
 
     fn problem(
         &self,
-        (index, node): (usize, &Node),
+        index: usize,
+        node: &Node,
         shapes: &GpuShapes,
         typical: Vec<Option<Tensor>>,
         asked: AskedQuestion,
