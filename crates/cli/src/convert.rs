@@ -165,7 +165,7 @@ pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> 
             return Err(format!("{text}, found '{}'", target.display()));
         }
     }
-    report(arguments, &target, (nodes, started), notes);
+    report(arguments, &target, nodes, started, notes);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -224,7 +224,8 @@ fn checkpoint(
 fn report(
     arguments: &CommandArguments,
     target: &Path,
-    (nodes, started): (usize, Instant),
+    nodes: usize,
+    started: Instant,
     notes: PrecisionNotes,
 ) {
     let seconds = started.elapsed().as_secs_f64();

@@ -43,10 +43,13 @@ const MAX_ELEMENTS: usize = 1 << 28;
 
 /// Lengths of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct BenchLengths {
-    m: usize,
-    k: usize,
-    n: usize,
+pub(super) struct BenchLengths {
+    /// Rows.
+    pub(super) m: usize,
+    /// Terms of a sum.
+    pub(super) k: usize,
+    /// Columns.
+    pub(super) n: usize,
 }
 
 impl BenchLengths {
@@ -122,13 +125,13 @@ pub(super) fn hwbench(arguments: &CommandArguments) -> Result<ExitCode, String> 
 /// Fails when there is no such precision, or its kernels fail.
 pub(super) fn best(
     precision: &str,
-    [m, k, n]: [usize; 3],
+    lengths: BenchLengths,
     threads: usize,
     limits: SearchLimits,
 ) -> Result<(f64, String), String> {
     let found = PRECISIONS.iter().find(|one| one.name == precision);
     let found = found.ok_or_else(|| format!("there is no precision '{precision}'"))?;
-    let rows = found.measure(BenchLengths { m, k, n }, &[threads], limits)?;
+    let rows = found.measure(lengths, &[threads], limits)?;
     let fastest = rows.into_iter().max_by(|a, b| a.giga.total_cmp(&b.giga));
     fastest
         .map(|row| (row.giga, row.kernel))

@@ -173,7 +173,8 @@ pub(super) fn measure(
         let method = method(arguments, RangeMethod::MinMax)?;
         let mut exclude = arguments.all("exclude").to_vec();
         if let Some(target) = accuracy(arguments)? {
-            exclude = searched(graph, options, &context, (method, exclude), target, notes)?;
+            let wanted = search_options(method, exclude, target);
+            exclude = searched(graph, options, &context, wanted, notes)?;
         }
         let found = calibrate(graph, options, &context, (method, &exclude));
         options.activations = found.map_err(|error| error.to_string())?;
@@ -193,32 +194,36 @@ fn accuracy(arguments: &CommandArguments) -> Result<Option<f64>, String> {
     target.map(Some).ok_or_else(wrong)
 }
 
-/// The nodes that read floats so that results agree with FP32 as far as `target`: those that are excluded anyway, and
-/// the layers that change the whole most when their weights and what they read have 8 bits.
-fn searched(
-    graph: &Graph,
-    options: &ConvertOptions,
-    context: &QuantizeContext<'_>,
-    (method, mut exclude): (RangeMethod, Vec<String>),
-    target: f64,
-    notes: &mut PrecisionNotes,
-) -> Result<Vec<String>, String> {
-    let wanted = QuantizeOptions {
+/// Options of a search for layers that read floats, until results agree with FP32 as far as `target`.
+fn search_options(method: RangeMethod, exclude: Vec<String>, target: f64) -> QuantizeOptions {
+    QuantizeOptions {
         method,
         // As the scales of a package.
         symmetric: true,
         bound: target,
         agreement: AccuracyBound::Cosine,
-        exclude: exclude.clone(),
+        exclude,
         ..QuantizeOptions::new(QuantizeMode::Static)
-    };
+    }
+}
+
+/// The nodes that read floats so that results agree with FP32 as far as the options' bound: those that are excluded
+/// anyway, and the layers that change the whole most when their weights and what they read have 8 bits.
+fn searched(
+    graph: &Graph,
+    options: &ConvertOptions,
+    context: &QuantizeContext<'_>,
+    wanted: QuantizeOptions,
+    notes: &mut PrecisionNotes,
+) -> Result<Vec<String>, String> {
     let context = QuantizeContext { evaluation: context.calibration, ..*context };
     let found = quantize(graph, &context, &wanted, &mut |_| {});
     let report = found.map_err(|error| format!("--accuracy: {error}"))?.report;
     let reached = report.agreement.unwrap_or(0.0);
     if !report.holds() {
         return Err(format!(
-            "--accuracy: no choice of layers agrees with FP32 as far as {target}: {reached:.4} is the most"
+            "--accuracy: no choice of layers agrees with FP32 as far as {}: {reached:.4} is the most",
+            wanted.bound
         ));
     }
     let known = node_names(graph, options).map_err(|error| error.to_string())?;
@@ -242,6 +247,7 @@ fn searched(
     let each = left.iter().map(|layer| json!({"node": layer.name, "effect": layer.effect}));
     notes.json.insert("floats".to_owned(), each.collect());
     notes.json.insert("accuracy".to_owned(), json!(reached));
+    let mut exclude = wanted.exclude;
     exclude.extend(left.into_iter().filter_map(|layer| name(&layer.name)));
     Ok(exclude)
 }

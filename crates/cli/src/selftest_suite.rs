@@ -277,7 +277,7 @@ pub(super) fn embedded(folder: &Path) -> Result<Vec<SelftestSubject>, String> {
     let each = SUITE.iter().map(|&(name, make, compression, tolerance)| {
         let build = make()?;
         let options = ConvertOptions { compression, ..ConvertOptions::default() };
-        written(folder, name, (&build.graph, &build.inputs), &options, tolerance)
+        written(folder, name, &build.graph, &build.inputs, &options, tolerance)
     });
     each.collect()
 }
@@ -286,7 +286,8 @@ pub(super) fn embedded(folder: &Path) -> Result<Vec<SelftestSubject>, String> {
 fn written(
     folder: &Path,
     name: &str,
-    (graph, inputs): (&Graph, &[Tensor]),
+    graph: &Graph,
+    inputs: &[Tensor],
     options: &ConvertOptions,
     tolerance: f64,
 ) -> Result<SelftestSubject, String> {
@@ -388,7 +389,7 @@ pub(super) fn models(
             inputs.push(seeded(&mut numbers, fact.dtype, &shape)?);
             options.shapes.insert(value.name.clone(), shape);
         }
-        written(folder, &stem(path), (&model.graph, &inputs), &options, HALF)
+        written(folder, &stem(path), &model.graph, &inputs, &options, HALF)
     };
     let paths = ending(from, "onnx")?;
     let told = |path: &PathBuf| one(path).map_err(|error| format!("{}: {error}", path.display()));

@@ -151,7 +151,7 @@ pub(super) fn tables(
         let median = times.get(ROUNDS / 2).copied().unwrap_or_default();
         let profile = model.profile(&batch).map_err(|error| error.to_string())?;
         let roofs = DeviceRoofs::of(provider, &profile);
-        text.push_str(&summary((before, rows), median, &profile, &roofs));
+        text.push_str(&summary(before, rows, median, &profile, &roofs));
         let mut step = roofs.json(&profile);
         for (name, value) in [
             ("positions_before", json!(before)),
@@ -186,7 +186,8 @@ fn batch(model: &SessionModel, before: usize, rows: usize) -> StepBatch {
 
 /// A step and its kernels.
 fn summary(
-    (before, rows): (usize, usize),
+    before: usize,
+    rows: usize,
     step: Duration,
     profile: &[ProfileRow],
     roofs: &DeviceRoofs,

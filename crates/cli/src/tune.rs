@@ -116,8 +116,8 @@ pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
             None => tune_compare::list(&problems, arguments.has("json")),
             Some(names) => {
                 let samples = arguments.number("samples", COMPARED)?;
-                let how = (time, arguments.has("json"));
-                tune_compare::compare(&mut problems, names, samples, how)?;
+                let as_json = arguments.has("json");
+                tune_compare::compare(&mut problems, names, samples, time, as_json)?;
             }
         }
         return Ok(ExitCode::SUCCESS);

@@ -92,7 +92,8 @@ pub(super) fn compare(
     problems: &mut [TuningProblem],
     names: &str,
     samples: usize,
-    (time, as_json): (Duration, bool),
+    time: Duration,
+    as_json: bool,
 ) -> Result<(), String> {
     let (first, second) = split(names)?;
     let mut reasons = Vec::new();

@@ -120,7 +120,7 @@ impl TuneSubject {
                 let steps = [(sequences, context, 1), (1, 0, prompt)];
                 let mut problems = Vec::new();
                 for (sequences, before, rows) in steps {
-                    let batch = step(model.shape().vocabulary, most, (sequences, before, rows));
+                    let batch = step(model.shape().vocabulary, most, sequences, before, rows);
                     problems.extend(model.problems(&batch).map_err(text_of)?);
                 }
                 let mut seen = std::collections::HashSet::new();
@@ -148,7 +148,9 @@ fn of_graph(session: &Session, arguments: &CommandArguments) -> Result<Vec<Tunin
 fn step(
     vocabulary: usize,
     most_blocks: usize,
-    (sequences, before, rows): (usize, usize, usize),
+    sequences: usize,
+    before: usize,
+    rows: usize,
 ) -> StepBatch {
     let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let all = sequences * rows;
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn steps_have_rows_for_every_sequence() {
-        let found = step(100, 3, (2, 10, 1));
+        let found = step(100, 3, 2, 10, 1);
         assert_eq!((found.tokens.len(), &found.positions[..]), (2, &[10, 10][..]));
         assert_eq!((&found.starts[..], &found.lengths[..]), (&[0, 1, 2][..], &[11, 11][..]));
         assert_eq!((&found.blocks[..], &found.wanted[..]), (&[0, 1, 2, 3, 4, 5][..], &[0, 1][..]));

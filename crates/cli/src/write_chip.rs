@@ -13,7 +13,8 @@ use galatea_providers::{HostCapabilities, HostCores};
 use galatea_runtime::chips::{ChipFacts, ChipFigure, FigureConfidence, FigureSource};
 use galatea_runtime::tune::SearchLimits;
 
-use super::{engine, hwbench, say};
+use super::hwbench::{self, BenchLengths};
+use super::{engine, say};
 use galatea::host;
 use galatea_server::logging;
 
@@ -22,7 +23,7 @@ const BYTES_READ: usize = 64 << 20;
 /// Times that memory is read, and that the system's library multiplies; the fastest counts.
 const ROUNDS: usize = 7;
 /// Rows, terms and columns of the products that are measured.
-const LENGTHS: [usize; 3] = [768; 3];
+const LENGTHS: BenchLengths = BenchLengths { m: 768, k: 768, n: 768 };
 /// The most time for products of a precision.
 const TIME: Duration = Duration::from_secs(5);
 
@@ -39,7 +40,7 @@ pub(super) fn write(file: &str) -> Result<(), String> {
 }
 
 /// Measures this host, with products of so many rows, terms and columns.
-fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
+fn measure(lengths: BenchLengths) -> Result<ChipFacts, String> {
     let found = HostCapabilities::detect();
     let cores = HostCores::detect().fast.max(1);
     let day = logging::day(SystemTime::now());
@@ -87,7 +88,7 @@ fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
         if let Some(found) = system_gflops(lengths).filter(|of| precision == "f32" && *of > giga) {
             (giga, kernel) = (found, "the system's library".to_owned());
         }
-        let [m, k, n] = lengths;
+        let BenchLengths { m, k, n } = lengths;
         put(figure, giga, Some(measured(&format!("{kernel}, {m}×{k}×{n}, {cores} threads"))));
     }
     // What a GPU does not say is absent.
@@ -104,7 +105,8 @@ fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
 }
 
 /// FP32 Gflop/s of the system's library, which reaches a chip's matrix unit; none where there is none.
-fn system_gflops([m, k, n]: [usize; 3]) -> Option<f64> {
+fn system_gflops(lengths: BenchLengths) -> Option<f64> {
+    let BenchLengths { m, k, n } = lengths;
     let blas = BlasLibrary::system().ok()?;
     let plain = |data, stride| BlasOperand { data, stride, orientation: OperandOrientation::Plain };
     let a = vec![0.5_f32; m * k];
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_is_written_about_this_host_can_be_planned_with() {
-        let facts = measure([64; 3]).unwrap();
+        let facts = measure(BenchLengths { m: 64, k: 64, n: 64 }).unwrap();
         let again = ChipFacts::read(&facts.write()).unwrap();
         assert_eq!(again, facts);
         for figure in [ChipFigure::Bandwidth, ChipFigure::VectorGflops, ChipFigure::ProductGflops] {

@@ -199,7 +199,7 @@ fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), 
     let mut page = ReportPage::new(&title(&names));
     let mut data = json!({});
     if let ([one, two], [a, b]) = (variants.as_slice(), found.as_slice()) {
-        let compared = compare([one, two], [a, b], shared, &mut page)?;
+        let compared = compare(one, two, a, b, shared, &mut page)?;
         put(&mut data, "comparison", compared);
     }
     for (variant, found) in variants.iter().zip(&found) {
@@ -212,24 +212,28 @@ fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), 
 
 /// Times and results of two beside each other, at the top of the page.
 fn compare(
-    [one, two]: [&ReportVariant; 2],
-    [a, b]: [&VariantFindings; 2],
+    one: &ReportVariant,
+    two: &ReportVariant,
+    one_found: &VariantFindings,
+    two_found: &VariantFindings,
     shared: bool,
     page: &mut ReportPage,
 ) -> Result<Value, String> {
     let names = [one.name.as_str(), two.name.as_str()];
-    let race = TimedRace::of([&a.times, &b.times], [one.batch, two.batch])?;
+    let race = TimedRace::of([&one_found.times, &two_found.times], [one.batch, two.batch])?;
     page.section("Beside each other");
     page.verdict(&race.sentence(names));
     let mut data = race.json();
-    let curves =
-        vec![variant::distribution(names[0], &a.times), variant::distribution(names[1], &b.times)];
+    let curves = vec![
+        variant::distribution(names[0], &one_found.times),
+        variant::distribution(names[1], &two_found.times),
+    ];
     page.figure(&variant::latency_picture(curves)?);
     if !shared {
         page.note("They take other inputs, so their results are not compared.");
         return Ok(data);
     }
-    let apart = beside::outputs(&a.outputs, &b.outputs);
+    let apart = beside::outputs(&one_found.outputs, &two_found.outputs);
     let agree = !apart.is_empty() && apart.iter().all(beside::ResultDistance::agrees);
     page.verdict(match agree {
         true => "On the same inputs both give the same results within a thousandth.",

@@ -5,6 +5,7 @@ mod screen;
 mod snapshot;
 mod view;
 
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -173,19 +174,33 @@ struct WatchedServer {
     metrics_name: String,
 }
 
-/// Host and port, and whether TLS is spoken there.
-type HostPort = (String, u16, bool);
+/// Place of a front end.
+#[derive(Debug)]
+struct HostPort {
+    /// Name or address of the host.
+    host: String,
+    /// Port.
+    port: u16,
+    /// True if TLS is spoken there.
+    secure: bool,
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
 
 impl WatchedServer {
     fn of(arguments: &CommandArguments) -> Result<Self, String> {
         let given = arguments.last("url").unwrap_or("127.0.0.1");
         let http = place("url", given, PORTS.0)?;
-        let name = format!("{}:{}", http.0, http.1);
+        let name = http.to_string();
         let metrics = match arguments.last("metrics-url") {
             Some(given) => place("metrics-url", given, PORTS.1)?,
-            None => (http.0.clone(), PORTS.1, false),
+            None => HostPort { host: http.host.clone(), port: PORTS.1, secure: false },
         };
-        let metrics_name = format!("{}:{}", metrics.0, metrics.1);
+        let metrics_name = metrics.to_string();
         let trust = match (arguments.last("ca-file"), arguments.has("insecure")) {
             (Some(_), true) => return Err("--ca-file and --insecure exclude each other".to_owned()),
             (Some(file), false) => ClientTrust::File(file),
@@ -197,8 +212,9 @@ impl WatchedServer {
             .iter()
             .map(|text| header(text))
             .collect::<Result<Vec<_>, _>>()?;
-        let door = |named: &HostPort| door(named, trust, &headers);
-        Ok(Self { name, http: door(&http)?, metrics: door(&metrics)?, metrics_name })
+        let http = server_address(&http, trust, &headers)?;
+        let metrics = server_address(&metrics, trust, &headers)?;
+        Ok(Self { name, http, metrics, metrics_name })
     }
 
     /// Reads the metrics, and the models if the HTTP endpoint lists them.
@@ -237,12 +253,13 @@ fn header(given: &str) -> Result<(String, String), String> {
     found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
 }
 
-/// The front end at a place.
-fn door(
-    (host, port, secure): &HostPort,
+/// The address of the front end at a place.
+fn server_address(
+    place: &HostPort,
     trust: ClientTrust<'_>,
     headers: &[(String, String)],
 ) -> Result<ServerAddress, String> {
+    let HostPort { host, port, secure } = place;
     let tls = match secure {
         false => None,
         true => {
@@ -272,7 +289,7 @@ fn place(flag: &str, given: &str, usual: u16) -> Result<HostPort, String> {
     if host.is_empty() || host.contains('/') {
         return Err(wrong());
     }
-    Ok((host.to_owned(), port, secure))
+    Ok(HostPort { host: host.to_owned(), port, secure })
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
@@ -321,7 +338,7 @@ mod tests {
             ("[::1]:9", ("::1", 9, false)),
             ("https://[::1]", ("::1", 8000, true)),
         ] {
-            let (host, port, secure) = place("url", given, 8000).unwrap();
+            let HostPort { host, port, secure } = place("url", given, 8000).unwrap();
             assert_eq!((host.as_str(), port, secure), expected, "{given}");
         }
         for given in ["", "h:x", "h:99999", "http://h/path", ":9"] {
@@ -383,11 +400,12 @@ mod tests {
             (ClientTrust::System, false),
         ] {
             let (address, asked) = echo(Arc::clone(&config));
-            let named = ("localhost".to_owned(), address.port(), true);
+            let named =
+                HostPort { host: "localhost".to_owned(), port: address.port(), secure: true };
             // A system may have no file of certificates.
-            let Ok(door) = door(&named, trust, &headers) else { continue };
-            let door = ServerAddress { address, ..door };
-            let mut client = HttpClient::connect_within(&door, PATIENCE).unwrap();
+            let Ok(named) = server_address(&named, trust, &headers) else { continue };
+            let server = ServerAddress { address, ..named };
+            let mut client = HttpClient::connect_within(&server, PATIENCE).unwrap();
             let answer = client.get("/metrics");
             assert_eq!(answer.as_ref().is_ok_and(|answer| answer.body == b"hi"), believed);
             drop(client);
