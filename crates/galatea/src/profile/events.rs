@@ -22,8 +22,17 @@ const HOST: u64 = 1;
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 const GPUS: u64 = 100;
 
-/// A row: process and thread.
-type TimelineRow = (u64, u64);
+/// A row of the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TimelineRow {
+    /// Number of the process.
+    process: u64,
+    /// Number of the thread in the process.
+    thread: u64,
+}
+
+/// The row of requests, which belong to no thread.
+const REQUESTS: TimelineRow = TimelineRow { process: HOST, thread: 0 };
 
 /// Makes events, and says who is who when somebody comes first.
 #[derive(Debug)]
@@ -35,7 +44,7 @@ pub(super) struct EventMaker {
     gpus: Arc<GpuPool>,
     /// The moment 0.
     start_ns: u64,
-    known: HashSet<(u64, u64)>,
+    known: HashSet<TimelineRow>,
     threads: HashMap<std::thread::ThreadId, u64>,
 }
 
@@ -65,19 +74,22 @@ impl EventMaker {
     fn host_row(&mut self, host: &WaitingThread, out: &mut Vec<Value>) -> TimelineRow {
         let next = self.threads.len() as u64 + 1;
         let thread = *self.threads.entry(host.id).or_insert(next);
-        self.introduce((HOST, "host"), (thread, &host.name), out);
-        (HOST, thread)
+        let row = TimelineRow { process: HOST, thread };
+        self.introduce(row, "host", &host.name, out);
+        row
     }
 
     fn span(
         &self,
-        (pid, tid): TimelineRow,
-        (kind, name): (&str, &str),
-        (begin, time): (Instant, Duration),
+        row: TimelineRow,
+        kind: &str,
+        name: &str,
+        begin: Instant,
+        time: Duration,
         args: Value,
     ) -> Value {
         json!({
-            "ph": "X", "cat": kind, "name": name, "pid": pid, "tid": tid,
+            "ph": "X", "cat": kind, "name": name, "pid": row.process, "tid": row.thread,
             "ts": self.us(unix_ns(begin)), "dur": time.as_nanos() as f64 / 1e3, "args": args,
         })
     }
@@ -87,7 +99,7 @@ impl EventMaker {
         let mut out = Vec::with_capacity(run.rows.len() + 3);
         let row = self.host_row(host, &mut out);
         let args = json!({"unit": run.provider, "steps": run.rows.len()});
-        out.push(self.span(row, ("run", &run.model), (run.begin, run.time), args));
+        out.push(self.span(row, "run", &run.model, run.begin, run.time, args));
         let end = run.begin + run.time;
         let mut begin = run.begin;
         for step in &run.rows {
@@ -96,7 +108,7 @@ impl EventMaker {
                 "flop": step.work.operations, "bytes": step.work.bytes,
             });
             let time = step.time.min(end.saturating_duration_since(begin));
-            out.push(self.span(row, ("kernel", &step.kernel), (begin, time), args));
+            out.push(self.span(row, "kernel", &step.kernel, begin, time, args));
             begin += time;
         }
         out
@@ -111,7 +123,7 @@ impl EventMaker {
             "model": model, "tokens": step.tokens, "rows": step.sequences.len(),
             "sequences": step.sequences,
         });
-        out.push(self.span(row, ("engine", "step"), (step.begin, time), args));
+        out.push(self.span(row, "engine", "step", step.begin, time, args));
         out
     }
 
@@ -119,7 +131,7 @@ impl EventMaker {
     /// An encoder's has no tokens.
     fn generation(&mut self, model: &str, request: &RequestRecord) -> Vec<Value> {
         let mut out = Vec::new();
-        self.introduce((HOST, "host"), (0, "requests"), &mut out);
+        self.introduce(REQUESTS, "host", "requests", &mut out);
         let args = json!({
             "request_id": request.id, "sequence": request.number,
             "prompt_tokens": request.prompt_tokens, "cached_tokens": request.cached_tokens,
@@ -138,7 +150,7 @@ impl EventMaker {
         ];
         let id = format!("{model}/{}", request.number);
         for (name, from, to, args) in spans.into_iter().flatten() {
-            self.nested(&json!(id), name, (unix_ns(from), unix_ns(to)), &args, &mut out);
+            self.nested(&json!(id), name, unix_ns(from), unix_ns(to), &args, &mut out);
         }
         out
     }
@@ -148,7 +160,8 @@ impl EventMaker {
         &self,
         id: &Value,
         name: &str,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         args: &Value,
         out: &mut Vec<Value>,
     ) {
@@ -167,21 +180,27 @@ impl EventMaker {
     }
 
     /// Names a row the first time.
-    fn introduce(&mut self, process: (u64, &str), thread: (u64, &str), out: &mut Vec<Value>) {
-        let ((pid, process), (tid, thread)) = (process, thread);
-        let name = |what: &str, tid: u64, name: &str| json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}});
-        if self.known.insert((pid, 0)) {
-            out.push(name("process_name", 0, process));
+    fn introduce(
+        &mut self,
+        row: TimelineRow,
+        process_name: &str,
+        thread_name: &str,
+        out: &mut Vec<Value>,
+    ) {
+        let event = |kind: &str, row: TimelineRow, name: &str| json!({"ph": "M", "name": kind, "pid": row.process, "tid": row.thread, "args": {"name": name}});
+        let first = TimelineRow { thread: 0, ..row };
+        if self.known.insert(first) {
+            out.push(event("process_name", first, process_name));
         }
-        if self.known.insert((pid, tid)) {
-            out.push(name("thread_name", tid, thread));
+        if self.known.insert(row) {
+            out.push(event("thread_name", row, thread_name));
         }
     }
 
     /// A request and what it caused: from its begin to its end, in the queue and at work.
     fn request(&mut self, entries: &[TraceEntry]) -> Vec<Value> {
         let mut out = Vec::new();
-        self.introduce((HOST, "host"), (0, "requests"), &mut out);
+        self.introduce(REQUESTS, "host", "requests", &mut out);
         let mut stamps: HashMap<(u64, &str), u64> = HashMap::new();
         for entry in entries {
             if let TraceEvent::Stamp { name, ns } = &entry.event {
@@ -205,7 +224,7 @@ impl EventMaker {
                 compute.map(|(from, to)| ("compute", from, to, json!({}))),
             ];
             for (name, from, to, args) in spans.into_iter().flatten() {
-                self.nested(&json!(entry.trace), name, (from, to), &args, &mut out);
+                self.nested(&json!(entry.trace), name, from, to, &args, &mut out);
             }
         }
         out
@@ -228,9 +247,9 @@ mod runs {
         pub(super) fn run(&mut self, run: &RunRecord, host: &WaitingThread) -> Vec<Value> {
             let mut out = Vec::with_capacity(run.kernels.len() + 8);
             let row = self.host_row(host, &mut out);
-            let queue = (GPUS + run.device as u64, 1);
+            let queue = TimelineRow { process: GPUS + run.device as u64, thread: 1 };
             let name = format!("GPU {} {}", run.device, self.gpus.name(run.device));
-            self.introduce((queue.0, &name), (queue.1, "queue"), &mut out);
+            self.introduce(queue, &name, "queue", &mut out);
             self.host(run, row, &mut out);
             let all = run
                 .kernels
@@ -239,7 +258,7 @@ mod runs {
                 .fold(ArithmeticWork::default(), ArithmeticWork::plus);
             let mut args = rates(all, run.time);
             args["kernels"] = run.kernels.len().into();
-            out.push(self.span(queue, ("run", &run.model), (run.begin, run.time), args));
+            out.push(self.span(queue, "run", &run.model, run.begin, run.time, args));
             let end = run.begin + run.time;
             for (label, kernel) in run.labels.iter().zip(&run.kernels) {
                 let mut args = rates(kernel.work, kernel.time);
@@ -252,8 +271,7 @@ mod runs {
                 }
                 .into();
                 let time = kernel.time.min(end.saturating_duration_since(kernel.begin));
-                let place = ("kernel", &*label.kernel);
-                out.push(self.span(queue, place, (kernel.begin, time), args));
+                out.push(self.span(queue, "kernel", &label.kernel, kernel.begin, time, args));
             }
             out
         }
@@ -261,8 +279,8 @@ mod runs {
         fn host(&self, run: &RunRecord, row: TimelineRow, out: &mut Vec<Value>) {
             let host = run.host;
             let device = json!({"gpu": run.device});
-            let whole = (host.begin, host.end - host.begin);
-            out.push(self.span(row, ("host", &run.model), whole, device));
+            let whole = host.end - host.begin;
+            out.push(self.span(row, "host", &run.model, host.begin, whole, device));
             for (name, from, to) in [
                 ("prepare", host.begin, host.encode),
                 ("encode", host.encode, host.submit),
@@ -270,7 +288,7 @@ mod runs {
                 ("wait", host.wait, host.done),
                 ("read", host.done, host.end),
             ] {
-                out.push(self.span(row, ("host", name), (from, to - from), json!({})));
+                out.push(self.span(row, "host", name, from, to - from, json!({})));
             }
         }
     }

@@ -92,12 +92,7 @@ pub(super) struct ProfileSums {
 }
 
 impl ProfileSums {
-    fn unit(
-        &mut self,
-        place: ProfilePlace,
-        (begin, time): (Instant, Duration),
-        work: ArithmeticWork,
-    ) {
+    fn unit(&mut self, place: ProfilePlace, begin: Instant, time: Duration, work: ArithmeticWork) {
         let unit = self.units.entry(place).or_default();
         unit.runs += 1;
         unit.work = unit.work.plus(work);
@@ -116,7 +111,7 @@ impl ProfileSums {
             .map(|row| row.work)
             .fold(ArithmeticWork::default(), ArithmeticWork::plus);
         let place = ProfilePlace::Provider(run.provider);
-        self.unit(place.clone(), (run.begin, run.time), work);
+        self.unit(place.clone(), run.begin, run.time, work);
         let model = self.model(&run.model);
         model.runs += 1;
         for row in &run.rows {
@@ -139,7 +134,7 @@ impl ProfileSums {
             .map(|kernel| kernel.work)
             .fold(ArithmeticWork::default(), ArithmeticWork::plus);
         let place = ProfilePlace::Device(run.device);
-        self.unit(place.clone(), (run.begin, run.time), work);
+        self.unit(place.clone(), run.begin, run.time, work);
         let model = self.model(&run.model.as_str().into());
         for (label, kernel) in run.labels.iter().zip(&run.kernels) {
             let operator = ProfiledOperator {
