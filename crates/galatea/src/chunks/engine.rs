@@ -159,7 +159,8 @@ impl EngineChunks {
     /// The state of a sequence in a chunk.
     fn state(
         &mut self,
-        (chunk, sequence): (usize, usize),
+        chunk: usize,
+        sequence: usize,
         model: &dyn EngineModel,
     ) -> std::result::Result<StateNumber, EngineError> {
         if let Some(&state) = self.states.get(&(chunk, sequence)) {
@@ -186,9 +187,11 @@ impl EngineChunks {
         model: &dyn EngineModel,
         given: &[NamedTensor],
     ) -> std::result::Result<Vec<NamedTensor>, EngineError> {
-        let key = (place.chunk, place.sequence);
         let stateful = !model.interface().states.is_empty();
-        let state = if stateful { Some(self.state(key, model)?) } else { None };
+        let state = match stateful {
+            true => Some(self.state(place.chunk, place.sequence, model)?),
+            false => None,
+        };
         engine::count_prediction();
         engine::predict(model, given.to_vec(), state)
     }
@@ -255,9 +258,8 @@ impl ChunkFunctions for EngineChunks {
             let package = self.package(chunk)?;
             let file = package.file.clone();
             let Some(model) = package.functions.values().next().cloned() else { continue };
-            let copied = self
-                .state((chunk, to), &*model)
-                .and_then(|target| model.copy_state(source, target));
+            let copied =
+                self.state(chunk, to, &*model).and_then(|target| model.copy_state(source, target));
             if let Err(error) = copied {
                 self.forget();
                 return Err(told(&file, error));
