@@ -254,15 +254,27 @@ fn response_cache(config: &ModelConfig, problems: &mut Vec<String>) {
 pub fn validate_tensors(config: &ModelConfig) -> Result<(), ServingError> {
     let mut problems = Vec::new();
     for input in &config.input {
-        let tensor = ("input", input.name.as_str(), input.data_type, input.dims.as_slice());
-        tensor_rules(config, tensor, input.reshape.as_ref(), &mut problems);
+        let tensor = DeclaredTensor {
+            kind: "input",
+            name: &input.name,
+            data_type: input.data_type,
+            dims: &input.dims,
+            reshape: input.reshape.as_ref(),
+        };
+        tensor_rules(config, &tensor, &mut problems);
         if input.format() != model_input::Format::None && input.dims.len() != 3 {
             problems.push(format!("model input NHWC/NCHW require 3 dims for {}", config.name));
         }
     }
     for output in &config.output {
-        let tensor = ("output", output.name.as_str(), output.data_type, output.dims.as_slice());
-        tensor_rules(config, tensor, output.reshape.as_ref(), &mut problems);
+        let tensor = DeclaredTensor {
+            kind: "output",
+            name: &output.name,
+            data_type: output.data_type,
+            dims: &output.dims,
+            reshape: output.reshape.as_ref(),
+        };
+        tensor_rules(config, &tensor, &mut problems);
     }
     let known = |name: &String| config.input.iter().any(|input| input.name == *name);
     let made = config
@@ -298,19 +310,25 @@ pub fn validate_tensors(config: &ModelConfig) -> Result<(), ServingError> {
     report(problems)
 }
 
-fn tensor_rules(
-    config: &ModelConfig,
-    (kind, tensor, data_type, dims): (&str, &str, i32, &[i64]),
-    reshape: Option<&ModelTensorReshape>,
-    problems: &mut Vec<String>,
-) {
+/// An input or an output as a configuration declares it.
+struct DeclaredTensor<'a> {
+    /// `input` or `output`.
+    kind: &'static str,
+    name: &'a str,
+    data_type: i32,
+    dims: &'a [i64],
+    reshape: Option<&'a ModelTensorReshape>,
+}
+
+fn tensor_rules(config: &ModelConfig, tensor: &DeclaredTensor<'_>, problems: &mut Vec<String>) {
+    let DeclaredTensor { kind, name, data_type, dims, reshape } = *tensor;
     let model = &config.name;
-    if tensor.is_empty() {
+    if name.is_empty() {
         problems.push(format!("model {kind} must specify 'name' for {model}"));
         return;
     }
     let mut problem =
-        |text: &str| problems.push(format!("model {kind} '{tensor}' {text} for {model}"));
+        |text: &str| problems.push(format!("model {kind} '{name}' {text} for {model}"));
     if datatype(data_type).is_none() {
         problem("must specify 'data_type'");
     }

@@ -255,7 +255,7 @@ impl ModelLane {
         };
         let free = busy.into_iter().map(|given| given.map_or(0, left)).collect();
         let ahead = state.scheduler.ahead(ticket);
-        let found = self.times.predict(free, (ahead.batches, ahead.size), ticket.batch_size)?;
+        let found = self.times.predict(free, ahead, ticket.batch_size)?;
         (found.total().as_nanos() > u128::from(goal)).then_some(found)
     }
 

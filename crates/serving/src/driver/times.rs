@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::schedule::Nanos;
+use crate::schedule::{Nanos, WorkAhead};
 
 /// Sizes of batches that are told apart: by powers of two.
 const CLASSES: usize = 24;
@@ -83,16 +83,17 @@ impl ExecutionTimes {
         now.saturating_sub(self.ended.load(Ordering::Relaxed)) > STALE
     }
 
-    /// When a request of so many rows is done, where instances are free after these times, and so many batches of
-    /// `full` rows are before its own. None where nothing is known.
+    /// When a request of so many rows is done, where instances are free after these times, and work is ahead of it.
+    /// None where nothing is known.
     pub(super) fn predict(
         &self,
         mut instances: Vec<Nanos>,
-        (batches, full): (usize, u64),
+        ahead: WorkAhead,
         rows: u64,
     ) -> Option<CompletionPrediction> {
+        let WorkAhead { batches, size } = ahead;
         let run = self.of(rows)?;
-        let each = if batches > 0 { self.of(full)? } else { 0 };
+        let each = if batches > 0 { self.of(size)? } else { 0 };
         // Whole rounds first: there may be many batches.
         let count = instances.len();
         let rounds = u64::try_from(batches.checked_div(count)?).unwrap_or(u64::MAX);
@@ -121,7 +122,7 @@ mod tests {
         let times = ExecutionTimes::default();
         assert_eq!(times.of(1), None);
         times.ran(1, 100 * MS, 0);
-        assert_eq!(times.predict(vec![0], (0, 1), 1), None);
+        assert_eq!(times.predict(vec![0], WorkAhead { batches: 0, size: 1 }, 1), None);
         times.ran(1, 2 * MS, 0);
         assert_eq!(times.of(1), Some(2_000_000));
         assert_eq!((times.of(8), times.of(9)), (times.of(1), times.of(1)), "of the nearest size");
@@ -161,7 +162,7 @@ mod tests {
         (0..4).for_each(|_| times.ran(1, 10 * MS, 0));
         let wait = |free: &[u64], batches| {
             let free = free.iter().map(|ms| ms * 1_000_000).collect();
-            let found = times.predict(free, (batches, 1), 1).unwrap();
+            let found = times.predict(free, WorkAhead { batches, size: 1 }, 1).unwrap();
             assert_eq!(found.run, 10 * MS);
             found.wait.as_millis()
         };
@@ -170,6 +171,6 @@ mod tests {
         assert_eq!(wait(&[6, 4], 1), 6);
         assert_eq!(wait(&[6, 4], 3), 16);
         assert_eq!(wait(&[0], 100), 1000);
-        assert_eq!(times.predict(Vec::new(), (1, 1), 1), None);
+        assert_eq!(times.predict(Vec::new(), WorkAhead { batches: 1, size: 1 }, 1), None);
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn session(
         Some((setting, _)) if stated.level => {
             account.idle(setting, "but the model's own optimization level holds");
         }
-        Some(setting) => fusion(options, setting, &mut account),
+        Some((setting, fuses)) => fusion(options, setting, fuses, &mut account),
         None => {}
     }
     if let Some(setting) = metal.find(LATENCY_GOAL) {
@@ -101,8 +101,8 @@ pub(in crate::backend) fn engine_fields(
     providers: &[Arc<dyn ExecutionProvider>],
     account: &mut FieldAccount,
 ) -> Result<(), String> {
-    if let Some(setting) = metal.switch("kernel_fusion") {
-        fusion(options, setting, account);
+    if let Some((setting, fuses)) = metal.switch("kernel_fusion") {
+        fusion(options, setting, fuses, account);
     }
     other_fields(options, metal, providers, account)
 }
@@ -194,7 +194,8 @@ fn precision(
 /// Whether nodes are put together.
 fn fusion(
     options: &mut SessionOptions,
-    (setting, fuses): (&MetalSetting, bool),
+    setting: &MetalSetting,
+    fuses: bool,
     account: &mut FieldAccount,
 ) {
     if !fuses {
