@@ -227,7 +227,7 @@ fn run_case(
         if !folder.is_dir() {
             break;
         }
-        run_set(case, &graph, &folder, (comparison, run))
+        run_set(case, &graph, &folder, comparison, run)
             .map_err(|error| format!("data set {index}: {error}"))?;
         sets += 1;
     }
@@ -238,7 +238,8 @@ fn run_set(
     case: &ConformanceCase,
     graph: &Graph,
     folder: &Path,
-    (comparison, run): (ResultComparison, &GraphRunner),
+    comparison: ResultComparison,
+    run: &GraphRunner,
 ) -> Result<(), String> {
     let inputs = values(folder, "input", graph, &graph.inputs)?;
     let expected = values(folder, "output", graph, &graph.outputs)?;
@@ -251,7 +252,7 @@ fn run_set(
         return Err(format!("expected {} outputs, found {}", expected.len(), found.len()));
     }
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        same((case, comparison), &given, found, expected)
+        same(case, comparison, &given, found, expected)
             .map_err(|error| format!("output {index}: {error}"))?;
     }
     Ok(())
@@ -269,7 +270,8 @@ fn tensors(datum: &Datum, all: &mut Vec<Tensor>) {
 
 /// Compares a value with the expected one, tensor by tensor.
 fn same(
-    (case, comparison): (&ConformanceCase, ResultComparison),
+    case: &ConformanceCase,
+    comparison: ResultComparison,
     inputs: &[Tensor],
     found: &Datum,
     expected: &Datum,
@@ -299,7 +301,7 @@ fn same(
         }
         (Datum::Optional(None), Datum::Optional(None)) => Ok(()),
         (Datum::Optional(Some(found)), Datum::Optional(Some(expected))) => {
-            same((case, comparison), inputs, found, expected)
+            same(case, comparison, inputs, found, expected)
         }
         _ => Err(format!("{}, expected {}", found.describe(), expected.describe())),
     }

@@ -85,7 +85,7 @@ pub fn operators_page(root: &Path, kernels: &[KernelName]) -> Result<String, Str
          and *bodies* are compiled like graphs.\n\n",
     );
     for (domain, title) in domains {
-        domain_table(&mut page, (domain, title), &schemas, kernels);
+        domain_table(&mut page, domain, title, &schemas, kernels);
     }
     Ok(page)
 }
@@ -211,7 +211,8 @@ fn versions(schemas: &str) -> BTreeMap<(String, String), BTreeSet<i64>> {
 
 fn domain_table(
     page: &mut String,
-    (domain, title): (&str, &str),
+    domain: &str,
+    title: &str,
     schemas: &BTreeMap<(String, String), BTreeSet<i64>>,
     kernels: &[KernelName],
 ) {
@@ -253,7 +254,7 @@ mod tests {
         let schemas = versions("\tRelu\t1\t1\n\tRelu\t6\t1\n");
         let mut page = String::new();
         let kernels = [("", "Relu", "unary-f32"), ("ai.galatea", "Relu", "other")];
-        domain_table(&mut page, ("", "ONNX"), &schemas, &kernels);
+        domain_table(&mut page, "", "ONNX", &schemas, &kernels);
         assert!(page.contains("| Relu | 1, 6 | unary-f32 |"), "{page}");
     }
 }
