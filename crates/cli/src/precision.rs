@@ -176,7 +176,7 @@ pub(super) fn measure(
             let wanted = search_options(method, exclude, target);
             exclude = searched(graph, options, &context, wanted, notes)?;
         }
-        let found = calibrate(graph, options, &context, (method, &exclude));
+        let found = calibrate(graph, options, &context, method, &exclude);
         options.activations = found.map_err(|error| error.to_string())?;
         let count = options.activations.scales.len();
         notes.line(&format!("{count} activations of 8 bits, from {} samples", samples.len()));

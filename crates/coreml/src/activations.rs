@@ -169,7 +169,8 @@ pub fn calibrate(
     graph: &Graph,
     options: &ConvertOptions,
     context: &QuantizeContext<'_>,
-    (method, exclude): (RangeMethod, &[String]),
+    method: RangeMethod,
+    exclude: &[String],
 ) -> Result<Int8Activations, ConvertError> {
     let wrong = |text: String| Err(ConvertError::Graph(text));
     if options.specification < SPECIFICATION {
@@ -211,7 +212,8 @@ pub fn calibrate(
 
 /// A node that [`insert`] makes.
 fn node(
-    (op_type, operator): (&str, Arc<dyn galatea_graph::Operator>),
+    op_type: &str,
+    operator: Arc<dyn galatea_graph::Operator>,
     inputs: [ValueId; 3],
     output: ValueId,
 ) -> Node {
@@ -259,19 +261,17 @@ pub(super) fn insert(
                 let zero = graph.add_constant(&format!("{name}/zero_point"), affine.zero_point());
                 let codes = graph.fresh_value(&format!("{name}/quantized"));
                 let to = graph.fresh_value(&format!("{name}/dequantized"));
-                let quantize = QuantizeLinear {
+                let quantize = Arc::new(QuantizeLinear {
                     grouping: grouping.clone(),
                     output_dtype: None,
                     overflow: OverflowRule::Saturate,
-                };
+                });
                 let dequantize =
-                    DequantizeLinear { grouping: grouping.clone(), output_dtype: None };
-                let first: (_, Arc<dyn galatea_graph::Operator>) =
-                    ("QuantizeLinear", Arc::new(quantize));
-                graph.nodes.push(node(first, [id, scale, zero], codes));
-                let second: (_, Arc<dyn galatea_graph::Operator>) =
-                    ("DequantizeLinear", Arc::new(dequantize));
-                graph.nodes.push(node(second, [codes, scale, zero], to));
+                    Arc::new(DequantizeLinear { grouping: grouping.clone(), output_dtype: None });
+                let inputs = [id, scale, zero];
+                graph.nodes.push(node("QuantizeLinear", quantize, inputs, codes));
+                let inputs = [codes, scale, zero];
+                graph.nodes.push(node("DequantizeLinear", dequantize, inputs, to));
                 made.insert(id, to);
                 to
             }

@@ -75,7 +75,7 @@ fn digits_are_read_alike_with_few_bits() {
     let train = [sample("IMAGE", images("train").0)];
     let half = ConvertOptions::default();
     let activations = with_samples(&train, |context| {
-        calibrate(&graph, &half, context, (RangeMethod::MinMax, &[])).unwrap()
+        calibrate(&graph, &half, context, RangeMethod::MinMax, &[]).unwrap()
     });
     let weights = |compression| ConvertOptions { compression, ..ConvertOptions::default() };
     let int8 = weights(WeightCompression::Int8);
@@ -106,7 +106,7 @@ fn layers_and_pools_read_integers() {
     let half = ConvertOptions::default();
     let found = |exclude: &[String]| {
         with_samples(&train, |context| {
-            calibrate(&graph, &half, context, (RangeMethod::MinMax, exclude))
+            calibrate(&graph, &half, context, RangeMethod::MinMax, exclude)
         })
     };
     let activations = found(&[]).unwrap();
@@ -139,12 +139,12 @@ fn layers_and_pools_read_integers() {
     assert_eq!(found(&[weights]).unwrap().scales.len(), 5);
     let old = ConvertOptions { specification: 7, ..half };
     let error = with_samples(&train, |context| {
-        calibrate(&graph, &old, context, (RangeMethod::MinMax, &[])).unwrap_err().to_string()
+        calibrate(&graph, &old, context, RangeMethod::MinMax, &[]).unwrap_err().to_string()
     });
     assert!(error.contains("came with specification 8"), "{error}");
     let error = with_samples(&[], |context| {
         let usual = ConvertOptions::default();
-        calibrate(&graph, &usual, context, (RangeMethod::MinMax, &[])).unwrap_err().to_string()
+        calibrate(&graph, &usual, context, RangeMethod::MinMax, &[]).unwrap_err().to_string()
     });
     assert!(error.contains("need samples"), "{error}");
 }

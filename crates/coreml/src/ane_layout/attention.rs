@@ -22,6 +22,8 @@ struct AneAttention {
     /// True if the values lie as `(B, keys, 1, C)` too.
     upright: bool,
     heads: usize,
+    /// True if a query that sees no key gives zeros.
+    to_zero: bool,
 }
 
 /// Where the axes of a stored `[B, H, S, D]` lie, of which `perm` says the places.
@@ -57,13 +59,14 @@ pub(super) fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bo
         return Ok(false);
     }
     let key = (node.input(3), operator.causal, scores);
-    let mask = emit.mask(key, operator.masked_to_zero)?;
-    let queries = emit.form_in(*q, of_q)?;
-    let queries = scaled(emit, queries, (operator.scale, operator.masked_to_zero), mask.as_ref())?;
+    let to_zero = operator.masked_to_zero;
+    let mask = emit.mask(key, to_zero)?;
+    let scaled = emit.form_in(*q, of_q)?;
+    let scaled = scaled_queries(emit, scaled, operator.scale, to_zero, mask.as_ref())?;
     let cached = |emit: &ProgramEmitter<'_>, id, perm| {
         perm == FusedAttention::IN_ORDER && emit.formed(id).is_none()
     };
-    let keys = match cached(emit, *k, operator.k_perm) {
+    let keys_by_head = match cached(emit, *k, operator.k_perm) {
         true => heads_of(emit, *k, *shared)?,
         false => {
             let keys = emit.form_in(*k, of_k)?;
@@ -72,7 +75,7 @@ pub(super) fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bo
         }
     };
     // Turning the shares of few queries costs less than turning all values.
-    let upright = cached(emit, *v, operator.v_perm) && scores[2] < *width;
+    let upright = cached(emit, *v, operator.v_perm) && queries < width;
     let values = match upright {
         true => heads_of(emit, *v, *shared)?,
         false => {
@@ -80,8 +83,16 @@ pub(super) fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bo
             split(emit, &values, CHANNELS, *shared)?
         }
     };
-    let parts = AneAttention { queries, keys, values, upright, heads: *heads };
-    let result = chunks(emit, &parts, (scores, operator.masked_to_zero), mask.as_ref())?;
+    let parts = AneAttention {
+        queries: scaled,
+        keys: keys_by_head,
+        values,
+        upright,
+        heads: *heads,
+        to_zero,
+    };
+    let most = queries_at_once(*batch, *keys);
+    let result = chunks(emit, &parts, *queries, most, mask.as_ref())?;
     let mut back = [0; 4];
     for (stored, &axis) in operator.out_perm.iter().enumerate() {
         back[axis] = stored;
@@ -110,10 +121,11 @@ fn is_mask(emit: &ProgramEmitter<'_>, id: ValueId, scores: [usize; 4]) -> bool {
 
 /// Queries times the scale. Those that see no key become zeros: whatever hides keys then hides all of them
 /// alike, and each gets the same share.
-fn scaled(
+fn scaled_queries(
     emit: &mut ProgramEmitter<'_>,
     queries: MilVar,
-    (scale, to_zero): (f32, bool),
+    scale: f32,
+    to_zero: bool,
     mask: Option<&AneMask>,
 ) -> Result<MilVar> {
     let scale_by = emit.float(scale);
@@ -127,38 +139,43 @@ fn scaled(
     }
 }
 
-/// All queries, as many at a time as fit.
-fn chunks(
-    emit: &mut ProgramEmitter<'_>,
-    parts: &AneAttention,
-    ([batch, _, queries, keys], to_zero): ([usize; 4], bool),
-    mask: Option<&AneMask>,
-) -> Result<MilVar> {
+/// Returns how many queries are computed at a time, so that their scores fit.
+fn queries_at_once(batch: usize, keys: usize) -> usize {
     // Scores and shares of FP16.
     let of_query = batch * keys * 4;
     let most = (WORKING_BYTES / of_query.max(1)).max(1);
-    let most = if most > 32 { most / 32 * 32 } else { most };
+    if most > 32 { most / 32 * 32 } else { most }
+}
+
+/// All queries, `most` of them at a time.
+fn chunks(
+    emit: &mut ProgramEmitter<'_>,
+    parts: &AneAttention,
+    queries: usize,
+    most: usize,
+    mask: Option<&AneMask>,
+) -> Result<MilVar> {
     let mut results = Vec::new();
     for start in (0..queries).step_by(most) {
-        let range = [start, (start + most).min(queries)];
-        let some = within(emit, &parts.queries, range)?;
+        let end = (start + most).min(queries);
+        let some = within(emit, &parts.queries, start, end)?;
         let own = match mask {
             None => None,
             Some(AneMask { added, seen }) => Some(AneMask {
-                added: within(emit, added, range)?,
+                added: within(emit, added, start, end)?,
                 seen: match seen {
-                    Some(seen) => Some(within(emit, seen, range)?),
+                    Some(seen) => Some(within(emit, seen, start, end)?),
                     None => None,
                 },
             }),
         };
-        results.push(heads(emit, parts, &some, (own, to_zero))?);
+        results.push(heads(emit, parts, &some, own)?);
     }
     emit.concat(results, POSITIONS)
 }
 
-/// These positions of a form; all of it where it has one position only or no others.
-fn within(emit: &mut ProgramEmitter<'_>, x: &MilVar, [start, end]: [usize; 2]) -> Result<MilVar> {
+/// The positions `start..end` of a form; all of it where it has one position only or no others.
+fn within(emit: &mut ProgramEmitter<'_>, x: &MilVar, start: usize, end: usize) -> Result<MilVar> {
     match emit.shape_of(x)?[POSITIONS] {
         1 => Ok(x.clone()),
         len if (start, end) == (0, len) => Ok(x.clone()),
@@ -182,7 +199,7 @@ fn heads(
     emit: &mut ProgramEmitter<'_>,
     parts: &AneAttention,
     queries: &MilVar,
-    (mask, to_zero): (Option<AneMask>, bool),
+    mask: Option<AneMask>,
 ) -> Result<MilVar> {
     let (added, seen) = mask.map_or((None, None), |mask| (Some(mask.added), mask.seen));
     let added = by_head(emit, added)?;
@@ -194,7 +211,7 @@ fn heads(
         let key = &parts.keys[head / share];
         let value = &parts.values[head / share];
         let sees = of(&seen);
-        if let Some(sees) = sees.as_ref().filter(|_| !to_zero && seen.len() > 1) {
+        if let Some(sees) = sees.as_ref().filter(|_| !parts.to_zero && seen.len() > 1) {
             query = emit.pair("mul", &query, sees)?;
         }
         let mut scores = einsum(emit, key, &query)?;
@@ -211,7 +228,7 @@ fn heads(
             }
             false => einsum(emit, value, &shares)?,
         };
-        if let Some(sees) = sees.filter(|_| to_zero) {
+        if let Some(sees) = sees.filter(|_| parts.to_zero) {
             result = emit.pair("mul", &result, &sees)?;
         }
         results.push(result);

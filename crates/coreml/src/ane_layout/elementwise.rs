@@ -25,7 +25,7 @@ pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
     let Some(axes) = main.map(|form| form.axes.clone()) else { return Ok(false) };
     let mut overlay = Vec::with_capacity(ids.len());
     for id in ids {
-        match emit.operand(id, (&axes, &shape))? {
+        match emit.operand(id, &axes, &shape)? {
             Some(var) => overlay.push((id, var)),
             None => return Ok(false),
         }

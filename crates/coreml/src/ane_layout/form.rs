@@ -212,7 +212,8 @@ impl ProgramEmitter<'_> {
     pub(super) fn operand(
         &mut self,
         id: ValueId,
-        (axes, shape): (&LayoutAxes, &[usize]),
+        axes: &LayoutAxes,
+        shape: &[usize],
     ) -> Result<Option<MilVar>> {
         let Some(own) = self.fixed_floats(id) else { return Ok(None) };
         if let Some(tensor) = self.constant_tensor(id) {

@@ -96,13 +96,13 @@ pub(super) fn layer(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> 
     }
     let mut operands = Vec::with_capacity(more.len());
     for (id, operator) in more {
-        match emit.operand(id, (&to, &out))? {
+        match emit.operand(id, &to, &out)? {
             Some(var) => operands.push((var, operator)),
             None => return Ok(false),
         }
     }
     let x = emit.form_in(layer.x, &axes)?;
-    let mut result = pixel(emit, &x, (&layer, [outputs, inputs]), bias)?;
+    let mut result = pixel(emit, &x, &layer, outputs, inputs, bias)?;
     for (var, operator) in operands {
         result = emit.pair(operator, &result, &var)?;
     }
@@ -114,41 +114,45 @@ pub(super) fn layer(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> 
 fn pixel(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
-    (layer, shape): (&AneLinear, [usize; 2]),
+    layer: &AneLinear,
+    outputs: usize,
+    inputs: usize,
     bias: Option<ValueId>,
 ) -> Result<MilVar> {
-    if shape[0] > MAX_CHANNELS {
-        return in_parts(emit, x, (layer, shape), bias);
+    if outputs > MAX_CHANNELS {
+        return in_parts(emit, x, layer, outputs, inputs, bias);
     }
-    let weight = weight(emit, layer, shape)?;
-    let mut inputs = one_pixel(x, weight, MilArg::Int(1));
+    let weight = weight(emit, layer, outputs, inputs)?;
+    let mut args = one_pixel(x, weight, MilArg::Int(1));
     if let Some(id) = bias {
-        inputs.push(("bias", MilArg::Var(vector(emit, id)?)));
+        args.push(("bias", MilArg::Var(vector(emit, id)?)));
     }
-    emit.op("conv", inputs)
+    emit.op("conv", args)
 }
 
 /// The convolutions of some results each.
 fn in_parts(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
-    (layer, shape): (&AneLinear, [usize; 2]),
+    layer: &AneLinear,
+    outputs: usize,
+    inputs: usize,
     bias: Option<ValueId>,
 ) -> Result<MilVar> {
     let failed = |error: galatea_tensor::TensorError| UnwritableNode(error.to_string());
-    let whole = whole(emit, layer, shape)?;
+    let whole = whole(emit, layer, outputs, inputs)?;
     let bias = bias.map(|id| flat(emit, id)).transpose()?;
-    let mut parts = Vec::with_capacity(shape[0].div_ceil(PART));
-    for start in (0..shape[0]).step_by(PART) {
-        let count = PART.min(shape[0] - start);
+    let mut parts = Vec::with_capacity(outputs.div_ceil(PART));
+    for start in (0..outputs).step_by(PART) {
+        let count = PART.min(outputs - start);
         let rows = whole.slice_axis(0, start, count, 1).map_err(failed)?;
         let weight = emit.weight(layer.weight, &rows)?;
-        let mut inputs = one_pixel(x, weight, MilArg::Int(1));
+        let mut args = one_pixel(x, weight, MilArg::Int(1));
         if let Some(bias) = &bias {
             let part = bias.slice_axis(0, start, count, 1).map_err(failed)?;
-            inputs.push(("bias", MilArg::Var(emit.tensor(&part)?)));
+            args.push(("bias", MilArg::Var(emit.tensor(&part)?)));
         }
-        parts.push(emit.op("conv", inputs)?);
+        parts.push(emit.op("conv", args)?);
     }
     emit.concat(parts, 1)
 }
@@ -188,7 +192,8 @@ fn flat(emit: &ProgramEmitter<'_>, id: ValueId) -> Result<Tensor> {
 fn whole(
     emit: &ProgramEmitter<'_>,
     layer: &AneLinear,
-    [outputs, inputs]: [usize; 2],
+    outputs: usize,
+    inputs: usize,
 ) -> Result<Tensor> {
     let failed = |error: galatea_tensor::TensorError| UnwritableNode(error.to_string());
     let Some(tensor) = emit.graph().constant(layer.weight).cloned() else {
@@ -203,13 +208,14 @@ fn whole(
 fn weight(
     emit: &mut ProgramEmitter<'_>,
     layer: &AneLinear,
-    [outputs, inputs]: [usize; 2],
+    outputs: usize,
+    inputs: usize,
 ) -> Result<MilVar> {
     let key = (layer.weight, layer.turned);
     if let Some(var) = emit.favoured.as_ref().and_then(|favoured| favoured.weights.get(&key)) {
         return Ok(var.clone());
     }
-    let whole = whole(emit, layer, [outputs, inputs])?;
+    let whole = whole(emit, layer, outputs, inputs)?;
     let var = emit.weight(layer.weight, &whole)?;
     if let Some(favoured) = &mut emit.favoured {
         favoured.weights.insert(key, var.clone());

@@ -43,14 +43,14 @@ impl ProgramEmitter<'_> {
         let square = [1, 1, queries, keys];
         let found = match id.map(|id| (id, self.constant_tensor(id))) {
             None if !causal => return Ok(None),
-            None => self.fixed_mask(&square, behind([queries, keys], 0.0))?,
+            None => self.fixed_mask(&square, behind(queries, keys, 0.0))?,
             Some((_, Some(tensor))) => {
                 let (shape, all) = known(&tensor, causal.then_some([queries, keys]))?;
                 self.fixed_mask(&shape, all)?
             }
             Some((id, None)) => {
                 let behind = match causal {
-                    true => Some(self.turned_mask(&square, &behind([queries, keys], f32::MAX))?),
+                    true => Some(self.turned_mask(&square, &behind(queries, keys, f32::MAX))?),
                     false => None,
                 };
                 self.found_mask(id, behind, to_zero)?
@@ -133,7 +133,7 @@ impl ProgramEmitter<'_> {
 
 /// Returns the mask that hides the keys behind each query, if the queries are the last positions;
 /// `elsewhere` for all others.
-fn behind([queries, keys]: [usize; 2], elsewhere: f32) -> Vec<f32> {
+fn behind(queries: usize, keys: usize, elsewhere: f32) -> Vec<f32> {
     let row = |row: usize| {
         let hides = move |key: usize| key + queries > row + keys;
         (0..keys).map(move |key| if hides(key) { f32::MIN } else { elsewhere })
@@ -156,7 +156,7 @@ fn known(tensor: &Tensor, causal: Option<[usize; 2]>) -> Result<([usize; 4], Vec
     let whole = [shape[0], shape[1], queries, keys];
     let spread = wide.broadcast_to(&whole).map_err(|error| failed(&error))?;
     let all = spread.to_vec::<f32>().map_err(|error| failed(&error))?;
-    let hides = behind([queries, keys], f32::MAX);
+    let hides = behind(queries, keys, f32::MAX);
     let both = all.iter().zip(hides.iter().cycle()).map(|(mask, hides)| mask.min(*hides));
     Ok((whole, both.collect()))
 }

@@ -73,7 +73,7 @@ pub(super) fn layer(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> 
 pub(super) fn root_mean_square(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
     let Some(operator) = node.operator::<RmsNormalization>() else { return Ok(false) };
     let Some((x, axes, shape)) = rows(emit, node, operator.axis)? else { return Ok(false) };
-    let Some(scale) = emit.operand(emit.input(node, 1)?, (&axes, &shape))? else {
+    let Some(scale) = emit.operand(emit.input(node, 1)?, &axes, &shape)? else {
         return Ok(false);
     };
     let minus = emit.float(-1.0);

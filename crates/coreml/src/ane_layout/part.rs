@@ -23,8 +23,10 @@ fn place(axes: &LayoutAxes, shape: &[usize], axis: usize) -> Option<(usize, usiz
 fn cut(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    (axis, lost): (usize, bool),
-    [start, end]: [usize; 2],
+    axis: usize,
+    lost: bool,
+    start: usize,
+    end: usize,
 ) -> Result<bool> {
     let x = emit.input(node, 0)?;
     let y = node.output(0);
@@ -68,9 +70,7 @@ pub(super) fn slice(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> 
     let axis = emit.axis(axis, shape.len())?;
     let (first, count) = resolved(i64::try_from(shape[axis]).unwrap_or(i64::MAX), start, end, 1);
     match (usize::try_from(first), usize::try_from(count)) {
-        (Ok(first), Ok(count)) if count > 0 => {
-            cut(emit, node, (axis, false), [first, first + count])
-        }
+        (Ok(first), Ok(count)) if count > 0 => cut(emit, node, axis, false, first, first + count),
         _ => Ok(false),
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn gather(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool>
     let consecutive = all.windows(2).all(|pair| pair[1] == pair[0] + 1);
     match (all.first(), all.last()) {
         (Some(&first), Some(&last)) if consecutive && rank <= 1 && last < shape[axis] => {
-            cut(emit, node, (axis, rank == 0), [first, last + 1])
+            cut(emit, node, axis, rank == 0, first, last + 1)
         }
         _ => Ok(false),
     }

@@ -11,20 +11,39 @@ use crate::rows::convolution::amounts;
 /// The longest side of a window.
 const MOST: usize = 13;
 
-/// Lengths of an image, and pads in front of and behind it, of a window without gaps that rounds down;
-/// none of others.
+/// Pads of the two axes of an image.
+struct ImagePads {
+    /// Elements in front of each axis.
+    front: Vec<usize>,
+    /// Elements behind each axis.
+    behind: Vec<usize>,
+}
+
+impl ImagePads {
+    /// No pads at all.
+    fn none() -> Self {
+        Self { front: vec![0; 2], behind: vec![0; 2] }
+    }
+
+    /// Returns the longest pad.
+    fn longest(&self) -> usize {
+        self.front.iter().chain(&self.behind).copied().max().unwrap_or(0)
+    }
+}
+
+/// Lengths of an image and its pads, of a window without gaps that rounds down; none of others.
 fn plain(
     emit: &ProgramEmitter<'_>,
     node: &Node,
     window: &PoolWindow,
-) -> Option<([usize; 2], [Vec<usize>; 2])> {
+) -> Option<([usize; 2], ImagePads)> {
     let shape = emit.fixed_floats(node.input(0)?).filter(|shape| shape.len() == 4)?;
     let pads = match &window.pads {
         WindowPadding::Explicit(pads) if pads.len() == 4 => {
-            [pads[..2].to_vec(), pads[2..].to_vec()]
+            ImagePads { front: pads[..2].to_vec(), behind: pads[2..].to_vec() }
         }
         WindowPadding::Explicit(pads) if !pads.is_empty() => return None,
-        WindowPadding::Explicit(_) | WindowPadding::Valid => [vec![0; 2], vec![0; 2]],
+        WindowPadding::Explicit(_) | WindowPadding::Valid => ImagePads::none(),
         WindowPadding::SameUpper | WindowPadding::SameLower => return None,
     };
     let fits = window.dilations.iter().all(|&step| step == 1)
@@ -43,15 +62,16 @@ fn pool(
     emit: &mut ProgramEmitter<'_>,
     operator: &str,
     x: &MilVar,
-    (kernel, strides): (&[usize], &[usize]),
-    [front, behind]: &[Vec<usize>; 2],
+    kernel: &[usize],
+    strides: &[usize],
+    pads: &ImagePads,
 ) -> Result<MilVar> {
     let mut inputs = vec![
         ("x", x.into()),
         ("kernel_sizes", MilArg::Ints(small_all(kernel)?)),
         ("strides", MilArg::Ints(small_all(strides)?)),
         ("pad_type", MilArg::Text("custom")),
-        ("pad", amounts(front, behind)?),
+        ("pad", amounts(&pads.front, &pads.behind)?),
         ("ceil_mode", MilArg::Bool(false)),
     ];
     if operator == "avg_pool" {
@@ -66,7 +86,7 @@ pub(super) fn max_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<boo
     let window = &operator.window;
     let Some((_, mut pads)) = plain(emit, node, window) else { return Ok(false) };
     let mut left = window.kernel_shape.clone();
-    let inside = pads.iter().flatten().all(|&pad| pad < MOST);
+    let inside = pads.longest() < MOST;
     if left.iter().all(|&side| side <= MOST) || !inside || node.output(1).is_some() {
         return Ok(false);
     }
@@ -75,14 +95,14 @@ pub(super) fn max_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<boo
         let part: Vec<usize> = left.iter().map(|&side| side.min(MOST)).collect();
         let last = part == left;
         let steps = if last { strides(window) } else { vec![1; 2] };
-        x = pool(emit, "max_pool", &x, (&part, &steps), &pads)?;
+        x = pool(emit, "max_pool", &x, &part, &steps, &pads)?;
         if last {
             break;
         }
         for (left, part) in left.iter_mut().zip(part) {
             *left = *left - part + 1;
         }
-        pads = [vec![0; 2], vec![0; 2]];
+        pads = ImagePads::none();
     }
     emit.end(node, vec![x])?;
     Ok(true)
@@ -94,7 +114,7 @@ pub(super) fn average_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result
     let Some(operator) = node.operator::<AveragePool>() else { return Ok(false) };
     let window = &operator.window;
     let Some((lengths, pads)) = plain(emit, node, window) else { return Ok(false) };
-    if pads.iter().flatten().any(|&pad| pad != 0) {
+    if pads.longest() != 0 {
         return Ok(false);
     }
     let kernel = &window.kernel_shape;
@@ -120,7 +140,7 @@ pub(super) fn average_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result
     let mut x = emit.var(node, 0)?;
     let (first, second): (Vec<usize>, Vec<usize>) = parts.into_iter().unzip();
     for part in [first, second] {
-        x = pool(emit, "avg_pool", &x, (&part, &part), &pads)?;
+        x = pool(emit, "avg_pool", &x, &part, &part, &pads)?;
     }
     emit.end(node, vec![x])?;
     Ok(true)

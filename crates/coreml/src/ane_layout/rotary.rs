@@ -9,6 +9,18 @@ use super::attention::stored;
 use super::form::{CHANNELS, LayoutAxes};
 use crate::emit::{ProgramEmitter, Result, UnwritableNode};
 
+/// Lengths of heads that turn.
+#[derive(Clone, Copy)]
+struct RotaryExtent {
+    batch: usize,
+    /// Heads of each position.
+    heads: usize,
+    /// Positions that the angles are of.
+    positions: usize,
+    /// Elements of a head.
+    width: usize,
+}
+
 /// `x · cos + turned(x) · sin`, where `turned` swaps the halves of each head and negates the first one: a
 /// convolution of one pixel in as many groups as heads, whose weights are 0, 1 and -1, so that nothing is
 /// cut. Cosines and sines are repeated for the heads.
@@ -19,18 +31,19 @@ pub(super) fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool>
         return Ok(false);
     };
     let axes = stored(&shape, operator.perm);
-    let sizes = operator.perm.map(|axis| shape[axis]);
+    let [batch, heads, positions, width] = operator.perm.map(|axis| shape[axis]);
+    let extent = RotaryExtent { batch, heads, positions, width };
     let formed = emit.formed(id).is_some_and(|form| form.axes == axes);
     let wanted = node.output(0).is_some_and(|id| emit.is_wanted(id));
     let angles = [emit.input(node, 1)?, emit.input(node, 2)?];
-    let fits = angles.iter().all(|&id| angle(emit, id, sizes).is_some());
-    if !(formed || wanted) || !fits || sizes[3] % 2 != 0 {
+    let fits = angles.iter().all(|&id| angle(emit, id, extent).is_some());
+    if !(formed || wanted) || !fits || width % 2 != 0 {
         return Ok(false);
     }
     let x = emit.form_in(id, &axes)?;
-    let cos = repeated(emit, angles[0], sizes)?;
-    let sin = repeated(emit, angles[1], sizes)?;
-    let turned = turned(emit, &x, [sizes[1], sizes[3]])?;
+    let cos = repeated(emit, angles[0], extent)?;
+    let sin = repeated(emit, angles[1], extent)?;
+    let turned = turned(emit, &x, heads, width)?;
     let a = emit.pair("mul", &x, &cos)?;
     let b = emit.pair("mul", &turned, &sin)?;
     let result = emit.pair("add", &a, &b)?;
@@ -40,32 +53,27 @@ pub(super) fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool>
 
 /// The shape of cosines or sines, the same for all heads, with as many elements as a vector or half of
 /// one.
-fn angle(
-    emit: &ProgramEmitter<'_>,
-    id: ValueId,
-    [batch, _, positions, width]: [usize; 4],
-) -> Option<[usize; 4]> {
+fn angle(emit: &ProgramEmitter<'_>, id: ValueId, extent: RotaryExtent) -> Option<[usize; 4]> {
     let own = emit.fixed_floats(id).filter(|own| (1..=4).contains(&own.len()))?;
     let mut shape = [1; 4];
     shape[4 - own.len()..].copy_from_slice(&own);
     let [of_batch, heads, of_positions, count] = shape;
     let broadcasts = |own: usize, whole: usize| own == 1 || own == whole;
     let fits = heads == 1
-        && broadcasts(of_batch, batch)
-        && broadcasts(of_positions, positions)
-        && (count == width || count * 2 == width);
+        && broadcasts(of_batch, extent.batch)
+        && broadcasts(of_positions, extent.positions)
+        && (count == extent.width || count * 2 == extent.width);
     fits.then_some(shape)
 }
 
 /// Cosines or sines for every channel.
-fn repeated(emit: &mut ProgramEmitter<'_>, id: ValueId, sizes: [usize; 4]) -> Result<MilVar> {
+fn repeated(emit: &mut ProgramEmitter<'_>, id: ValueId, extent: RotaryExtent) -> Result<MilVar> {
     let failed = |error: galatea_tensor::TensorError| UnwritableNode(error.to_string());
-    let [_, heads, _, width] = sizes;
-    let Some(shape) = angle(emit, id, sizes) else {
+    let Some(shape) = angle(emit, id, extent) else {
         return Err(UnwritableNode("no angles".to_owned()));
     };
     let [batch, _, positions, count] = shape;
-    let times = heads * width / count;
+    let times = extent.heads * extent.width / count;
     if let Some(tensor) = emit.constant_tensor(id) {
         let known = emit.favoured.as_ref().and_then(|all| all.repeated.get(&(id, times)));
         if let Some(var) = known {
@@ -100,7 +108,7 @@ fn keep(emit: &mut ProgramEmitter<'_>, key: (ValueId, usize), var: &MilVar) {
 }
 
 /// Turns each head `[a, b]` into the head `[-b, a]`.
-fn turned(emit: &mut ProgramEmitter<'_>, x: &MilVar, [heads, width]: [usize; 2]) -> Result<MilVar> {
+fn turned(emit: &mut ProgramEmitter<'_>, x: &MilVar, heads: usize, width: usize) -> Result<MilVar> {
     let half = width / 2;
     let row = |row: usize| {
         (0..width).map(move |column| match row < half {
