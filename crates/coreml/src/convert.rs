@@ -367,19 +367,21 @@ fn function(
 ) -> Result<WrittenFunction, ConvertError> {
     let (graph, facts) = prepared(one.graph, options)?;
     if options.level == RewriteLevel::O3
-        && let Ok(found) = written(one, (&graph, &facts), options, (float, true))
+        && let Ok(found) = written(one, &graph, &facts, options, float, true)
     {
         return Ok(found);
     }
-    written(one, (&graph, &facts), options, (float, false))
+    written(one, &graph, &facts, options, float, false)
 }
 
 /// The prepared graph as a function, in the forms that the Neural Engine favours if `favoured` says so.
 fn written(
     one: &NewFunction<'_>,
-    (graph, facts): (&Graph, &[Option<Fact>]),
+    graph: &Graph,
+    facts: &[Option<Fact>],
     options: &ConvertOptions,
-    (float, favoured): (MilElement, bool),
+    float: MilElement,
+    favoured: bool,
 ) -> Result<WrittenFunction, ConvertError> {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let mut islands = options.islands.clone();
@@ -400,7 +402,7 @@ fn written(
     };
     let fed = given(&graph.inputs);
     let results = given(&graph.outputs);
-    let inputs = feed(&mut emit, (graph, &fed), facts, options)?;
+    let inputs = feed(&mut emit, graph, &fed, facts, options)?;
     let states = FunctionState::declare(&mut emit, graph, facts, one.states);
     let states = states.map_err(|error| wrong(&error.0))?;
     // Nothing on the way to an output takes its name.
@@ -531,7 +533,8 @@ const HALVES: i32 = 7;
 /// Makes the inputs.
 fn feed(
     emit: &mut ProgramEmitter<'_>,
-    (graph, fed): (&Graph, &[ValueId]),
+    graph: &Graph,
+    fed: &[ValueId],
     facts: &[Option<Fact>],
     options: &ConvertOptions,
 ) -> Result<Vec<ModelFeature>, ConvertError> {

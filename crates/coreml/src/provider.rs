@@ -179,7 +179,8 @@ impl CoreMlProvider {
         &self,
         graph: &Arc<Graph>,
         options: &SessionOptions,
-        (others, standby): (&FallbackProviders, &Arc<StandbyExecutable>),
+        others: &FallbackProviders,
+        standby: &Arc<StandbyExecutable>,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
         let verdict = self.compares().then(|| self.verdict(graph));
@@ -291,12 +292,12 @@ impl ExecutionProvider for CoreMlProvider {
         // The interpreter takes shapes as they come.
         let fixed = self.engine.is_some() || !self.settings.buckets.is_empty();
         if !(fixed && is_open(&graph)) {
-            return self.compiled(&graph, options, (&others, &standby));
+            return self.compiled(&graph, options, &others, &standby);
         }
         let own = self.clone();
         let options = options.clone();
         let otherwise = Arc::clone(&standby);
-        let compile = Box::new(move |graph| own.compiled(&graph, &options, (&others, &standby)));
+        let compile = Box::new(move |graph| own.compiled(&graph, &options, &others, &standby));
         let shaped = ShapedPrograms::new(graph, &self.settings.buckets, compile, otherwise)?;
         shaped.try_first()?;
         Ok(Box::new(shaped))

@@ -264,7 +264,8 @@ impl ProgramEmitter<'_> {
         &mut self,
         rank: usize,
         axis: usize,
-        (start, count): (&MilVar, i32),
+        start: &MilVar,
+        count: i32,
     ) -> Result<SliceTake> {
         let end = self.op("add", vec![("x", start.into()), ("y", MilArg::Int(count))])?;
         let mut cut = SliceTake::whole(rank);

@@ -30,7 +30,7 @@ fn tensor_scatter(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
         Some(_) => {
             let start = emit.var(node, 2)?;
             let start = emit.cast(&start, MilElement::Int32)?;
-            emit.from(shape.len(), axis, (&start, small(rows)?))?
+            emit.from(shape.len(), axis, &start, small(rows)?)?
         }
     };
     let update = emit.var(node, 1)?;

@@ -37,6 +37,14 @@ fn sums(sorted: &[f32]) -> Vec<f64> {
     all
 }
 
+/// Best divisions of the bins before each place into some ranges.
+struct RangeCuts {
+    /// The least spread of the ranges together.
+    spreads: Vec<f64>,
+    /// The place where the last range begins.
+    cuts: Vec<usize>,
+}
+
 /// Sorted values in bins of equal width: counts, sums and sums of squares of all before each bin.
 struct PaletteBins {
     before: Vec<[f64; 3]>,
@@ -84,11 +92,10 @@ impl PaletteBins {
         let mut least: Vec<f64> = (0..=bins).map(|to| self.spread(0, to)).collect();
         let mut cuts: Vec<Vec<usize>> = Vec::with_capacity(entries);
         for _ in 1..entries {
-            let mut next = vec![0.0; bins + 1];
-            let mut cut = vec![0; bins + 1];
-            self.divide(&least, (&mut next, &mut cut), (0, bins), (0, bins));
-            least = next;
-            cuts.push(cut);
+            let mut next = RangeCuts { spreads: vec![0.0; bins + 1], cuts: vec![0; bins + 1] };
+            self.divide(&least, &mut next, (0, bins), (0, bins));
+            least = next.spreads;
+            cuts.push(next.cuts);
         }
         let mut to = bins;
         let mut centres = Vec::with_capacity(entries);
@@ -115,7 +122,7 @@ impl PaletteBins {
     fn divide(
         &self,
         least: &[f64],
-        (next, cut): (&mut [f64], &mut [usize]),
+        next: &mut RangeCuts,
         places: (usize, usize),
         cuts: (usize, usize),
     ) {
@@ -134,13 +141,15 @@ impl PaletteBins {
                 (best, at) = (found, from);
             }
         }
-        if let (Some(next), Some(cut)) = (next.get_mut(middle), cut.get_mut(middle)) {
-            (*next, *cut) = (best, at);
+        let spread = next.spreads.get_mut(middle);
+        if let Some((spread, cut)) = spread.zip(next.cuts.get_mut(middle)) {
+            *spread = best;
+            *cut = at;
         }
         if middle > places.0 {
-            self.divide(least, (next, cut), (places.0, middle - 1), (cuts.0, at));
+            self.divide(least, next, (places.0, middle - 1), (cuts.0, at));
         }
-        self.divide(least, (next, cut), (middle + 1, places.1), (at, cuts.1));
+        self.divide(least, next, (middle + 1, places.1), (at, cuts.1));
     }
 }
 
