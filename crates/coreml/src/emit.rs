@@ -172,7 +172,8 @@ impl<'g> ProgramEmitter<'g> {
     /// this node computes in.
     pub(crate) fn nested<T>(
         &mut self,
-        (graph, facts): (&Graph, &[Option<Fact>]),
+        graph: &Graph,
+        facts: &[Option<Fact>],
         inputs: HashMap<ValueId, MilVar>,
         write: impl FnOnce(&mut ProgramEmitter<'_>) -> Result<T>,
     ) -> Result<T> {

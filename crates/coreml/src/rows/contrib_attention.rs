@@ -44,13 +44,32 @@ struct ContribHeads {
     shape: [usize; 4],
 }
 
-/// Heads of vectors that lie side by side, `[batch, positions, heads · width]`.
+/// Lengths of heads that lie side by side, `[batch, positions, heads · width]`.
+#[derive(Clone, Copy)]
+struct PackedLengths {
+    batch: usize,
+    /// Vectors of each sequence of the batch.
+    positions: usize,
+    /// Elements of all heads of a position.
+    hidden: usize,
+}
+
+impl PackedLengths {
+    /// The lengths of an input of a node.
+    fn of(emit: &ProgramEmitter<'_>, node: &Node, at: usize) -> Result<Self> {
+        let [batch, positions, hidden] = lengths::<3>(emit, node, at)?;
+        Ok(Self { batch, positions, hidden })
+    }
+}
+
+/// The heads of vectors that lie side by side.
 fn apart(
     parts: &mut DecomposedNode,
     value: ValueId,
-    [batch, positions, hidden]: [usize; 3],
+    packed: PackedLengths,
     heads: usize,
 ) -> Result<ContribHeads> {
+    let PackedLengths { batch, positions, hidden } = packed;
     if heads == 0 || !hidden.is_multiple_of(heads) {
         return refuse(format!("{heads} heads of vectors of {hidden}"));
     }
@@ -81,7 +100,9 @@ struct ContribScoring {
 /// `softmax(scale · Q·Kᵀ + biases) · V`. The scale comes first, so that scores stay within FP16.
 fn attend(
     parts: &mut DecomposedNode,
-    [q, k, v]: [ContribHeads; 3],
+    q: ContribHeads,
+    k: ContribHeads,
+    v: ContribHeads,
     scoring: &ContribScoring,
 ) -> Result<ContribHeads> {
     let [batch, heads, queries, width] = q.shape;
@@ -127,7 +148,7 @@ fn attend(
     }
     let mut shares = parts.op("Softmax", &[("axis", (-1_i64).into())], &[scores])?;
     if scoring.sink.is_some() {
-        shares = parts.slice(shares, -1, (0, keys, 1))?;
+        shares = parts.slice(shares, -1, 0, keys, 1)?;
     }
     if grouped {
         shares = parts.reshape(shares, &joined(keys)?)?;
@@ -152,13 +173,21 @@ fn where_so(parts: &mut DecomposedNode, condition: ValueId, value: f32) -> Resul
     parts.plain("Where", &[condition, value, zero])
 }
 
-/// `[queries, keys]` that hides the keys behind each query, of which `before` come first.
-fn causal(
-    parts: &mut DecomposedNode,
-    [queries, keys]: [usize; 2],
+/// Lengths of scores, `[batch, heads, queries, keys]`.
+#[derive(Clone, Copy)]
+struct ScoreExtent {
+    batch: usize,
+    /// Positions that ask.
+    queries: usize,
+    /// Positions that are asked, those of the past among them.
+    keys: usize,
+    /// Keys of the past, which come before those of the queries.
     before: usize,
-    hidden: f32,
-) -> Result<ValueId> {
+}
+
+/// `[queries, keys]` that hides the keys behind each query.
+fn causal(parts: &mut DecomposedNode, extent: ScoreExtent, hidden: f32) -> Result<ValueId> {
+    let ScoreExtent { queries, keys, before, .. } = extent;
     let at =
         |query: usize| (0..keys).map(move |key| if key > before + query { hidden } else { 0.0 });
     parts.floats(&[queries, keys], (0..queries).flat_map(at).collect())
@@ -176,31 +205,32 @@ fn score_bias(
     let [_, _, _, known] = lengths::<4>(emit, node, at)?;
     match known {
         _ if known == keys => Ok(Some(bias)),
-        _ if known > keys => parts.slice(bias, 3, (0, keys, 1)).map(Some),
+        _ if known > keys => parts.slice(bias, 3, 0, keys, 1).map(Some),
         _ => refuse(format!("a bias of {known} keys of {keys}")),
     }
 }
 
-/// The mask of keys of an input, as what it adds to the scores `[batch, heads, queries, keys]`.
+/// The mask of keys of an input, as what it adds to the scores.
 fn key_mask(
     parts: &mut DecomposedNode,
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
-    ([batch, queries, keys], before): ([usize; 3], usize),
+    extent: ScoreExtent,
     value: f32,
 ) -> Result<Option<ValueId>> {
+    let ScoreExtent { batch, queries, keys, before } = extent;
     let Some(mask) = parts.optional(emit, node, at)? else { return Ok(None) };
     let shape = emit.shape(emit.input(node, at)?)?;
     let zero = parts.int(0)?;
     let seen = match *shape.as_slice() {
         [count] if count == batch || count == 2 * batch => {
             let position = parts.counted(&[1, keys])?;
-            let ends = parts.slice(mask, 0, (0, batch, 1))?;
+            let ends = parts.slice(mask, 0, 0, batch, 1)?;
             let ends = parts.unsqueeze(ends, &[1])?;
             let mut seen = parts.plain("Less", &[position, ends])?;
             if count == 2 * batch {
-                let starts = parts.slice(mask, 0, (batch, count, 1))?;
+                let starts = parts.slice(mask, 0, batch, count, 1)?;
                 let starts = parts.unsqueeze(starts, &[1])?;
                 let behind = parts.plain("GreaterOrEqual", &[position, starts])?;
                 seen = parts.plain("And", &[seen, behind])?;
@@ -208,18 +238,18 @@ fn key_mask(
             parts.unsqueeze(seen, &[1, 2])?
         }
         [own, known] if own == batch && known >= keys => {
-            let mask = parts.slice(mask, 1, (0, keys, 1))?;
+            let mask = parts.slice(mask, 1, 0, keys, 1)?;
             let seen = parts.plain("Greater", &[mask, zero])?;
             parts.unsqueeze(seen, &[1, 2])?
         }
         [own, rows, known] if own == batch && rows == queries && known >= keys => {
-            let mask = parts.slice(mask, 2, (0, keys, 1))?;
+            let mask = parts.slice(mask, 2, 0, keys, 1)?;
             let seen = parts.plain("Greater", &[mask, zero])?;
             parts.unsqueeze(seen, &[1])?
         }
         [own, 1, rows, known] if own == batch && rows == known && known >= keys => {
-            let mask = parts.slice(mask, 2, (before, before + queries, 1))?;
-            let mask = parts.slice(mask, 3, (0, keys, 1))?;
+            let mask = parts.slice(mask, 2, before, before + queries, 1)?;
+            let mask = parts.slice(mask, 3, 0, keys, 1)?;
             parts.plain("Greater", &[mask, zero])?
         }
         _ => {
@@ -263,7 +293,7 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     let Some(operator) = node.operator::<ContribAttention>() else {
         return refuse("attention of another kind");
     };
-    let [batch, positions, _] = lengths::<3>(emit, node, 0)?;
+    let packed = PackedLengths::of(emit, node, 0)?;
     let [_, columns] = lengths::<2>(emit, node, 1)?;
     let widths = operator.qkv_hidden_sizes.unwrap_or([columns / 3; 3]);
     if widths.iter().sum::<usize>() != columns {
@@ -278,9 +308,9 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
     }
     let mut first = 0;
     let mut part = |parts: &mut DecomposedNode, width: usize| {
-        let cut = parts.slice(all, 2, (first, first + width, 1))?;
+        let cut = parts.slice(all, 2, first, first + width, 1)?;
         first += width;
-        apart(parts, cut, [batch, positions, width], operator.num_heads)
+        apart(parts, cut, PackedLengths { hidden: width, ..packed }, operator.num_heads)
     };
     let q = part(&mut parts, widths[0])?;
     let mut k = part(&mut parts, widths[1])?;
@@ -291,7 +321,7 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         before = count;
         let past = parts.input(emit, node, 4)?;
         let half = |parts: &mut DecomposedNode, which: usize, new: ContribHeads| {
-            let half = parts.slice(past, 0, (which, which + 1, 1))?;
+            let half = parts.slice(past, 0, which, which + 1, 1)?;
             let [batch, heads, _, width] = new.shape;
             let shape = [signed(batch)?, signed(heads)?, signed(count)?, signed(width)?];
             let half = parts.reshape(half, &shape)?;
@@ -299,17 +329,18 @@ fn projected(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         };
         (k, v) = (half(&mut parts, 0, k)?, half(&mut parts, 1, v)?);
     }
-    let keys = before + positions;
+    let queries = packed.positions;
+    let keys = before + queries;
     let mut scoring = ContribScoring { scale: operator.scale, ..ContribScoring::default() };
     let value = operator.mask_filter_value;
-    let extent = ([batch, positions, keys], before);
+    let extent = ScoreExtent { batch: packed.batch, queries, keys, before };
     scoring.biases.extend(key_mask(&mut parts, emit, node, 3, extent, value)?);
     scoring.biases.extend(score_bias(&mut parts, emit, node, 5, keys)?);
     if operator.unidirectional {
         let hidden = hidden(emit);
-        scoring.biases.push(causal(&mut parts, [positions, keys], before, hidden)?);
+        scoring.biases.push(causal(&mut parts, extent, hidden)?);
     }
-    let result = attend(&mut parts, [q, k, v], &scoring)?;
+    let result = attend(&mut parts, q, k, v, &scoring)?;
     let result = together(&mut parts, result)?;
     let mut results = vec![result];
     if node.output(1).is_some_and(|id| emit.is_read(id)) {
@@ -332,10 +363,10 @@ fn given(
     // One of several that are stored together, `[batch, positions, heads, several, width]`.
     let stored = |parts: &mut DecomposedNode, x: ValueId, shape: [usize; 5], which: usize| {
         let [batch, positions, heads, _, width] = shape;
-        let one = parts.slice(x, 3, (which, which + 1, 1))?;
-        let packed = [signed(batch)?, signed(positions)?, signed(heads * width)?];
-        let one = parts.reshape(one, &packed)?;
-        apart(parts, one, [batch, positions, heads * width], heads)
+        let hidden = heads * width;
+        let one = parts.slice(x, 3, which, which + 1, 1)?;
+        let one = parts.reshape(one, &[signed(batch)?, signed(positions)?, signed(hidden)?])?;
+        apart(parts, one, PackedLengths { batch, positions, hidden }, heads)
     };
     let q = parts.input(emit, node, 0)?;
     if emit.rank(emit.input(node, 0)?)? == 5 {
@@ -344,7 +375,7 @@ fn given(
             [stored(parts, q, shape, 0)?, stored(parts, q, shape, 1)?, stored(parts, q, shape, 2)?];
         return Ok((all, 3));
     }
-    let q = apart(parts, q, lengths::<3>(emit, node, 0)?, heads)?;
+    let q = apart(parts, q, PackedLengths::of(emit, node, 0)?, heads)?;
     let k = parts.input(emit, node, 1)?;
     match emit.rank(emit.input(node, 1)?)? {
         5 => {
@@ -358,9 +389,9 @@ fn given(
             Ok(([q, k, ContribHeads { value: v, shape: lengths::<4>(emit, node, 2)? }], 1))
         }
         _ => {
-            let k = apart(parts, k, lengths::<3>(emit, node, 1)?, heads)?;
+            let k = apart(parts, k, PackedLengths::of(emit, node, 1)?, heads)?;
             let v = parts.input(emit, node, 2)?;
-            Ok(([q, k, apart(parts, v, lengths::<3>(emit, node, 2)?, heads)?], 3))
+            Ok(([q, k, apart(parts, v, PackedLengths::of(emit, node, 2)?, heads)?], 3))
         }
     }
 }
@@ -376,7 +407,7 @@ fn multi_head(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
         let mut first = 0;
         for one in all.iter_mut().take(biased) {
             let [_, heads, _, width] = one.shape;
-            let own = parts.slice(bias, 0, (first, first + heads * width, 1))?;
+            let own = parts.slice(bias, 0, first, first + heads * width, 1)?;
             first += heads * width;
             let own = parts.reshape(own, &[1, signed(heads)?, 1, signed(width)?])?;
             one.value = parts.plain("Add", &[one.value, own])?;
@@ -394,25 +425,35 @@ fn multi_head(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
     let [batch, _, queries, _] = q.shape;
     let keys = k.shape[2];
     let mut scoring = ContribScoring { scale: operator.scale, ..ContribScoring::default() };
-    let extent = ([batch, queries, keys], before);
+    let extent = ScoreExtent { batch, queries, keys, before };
     let value = operator.mask_filter_value;
     scoring.biases.extend(key_mask(&mut parts, emit, node, 4, extent, value)?);
     scoring.biases.extend(score_bias(&mut parts, emit, node, 5, keys)?);
     if operator.unidirectional {
         let hidden = hidden(emit);
-        scoring.biases.push(causal(&mut parts, [queries, keys], before, hidden)?);
+        scoring.biases.push(causal(&mut parts, extent, hidden)?);
     }
-    let result = attend(&mut parts, [q, k, v], &scoring)?;
+    let result = attend(&mut parts, q, k, v, &scoring)?;
     let result = together(&mut parts, result)?;
     written(parts, emit, node, &[result, k.value, v.value])
 }
 
-/// Pairs of elements turned by angles whose cosines and sines are `[…, 1, positions, pairs]`.
+/// Angles by their cosines and sines, both `[…, 1, positions, pairs]`.
+#[derive(Clone, Copy)]
+struct HeadAngles {
+    /// The cosines.
+    cos: ValueId,
+    /// The sines.
+    sin: ValueId,
+}
+
+/// Pairs of elements turned by angles.
 fn turned(
     parts: &mut DecomposedNode,
     x: ContribHeads,
-    [cos, sin]: [ValueId; 2],
-    (pairs, interleaved): (usize, bool),
+    angles: HeadAngles,
+    pairs: usize,
+    interleaved: bool,
 ) -> Result<ContribHeads> {
     let [batch, heads, positions, width] = x.shape;
     let both = 2 * pairs;
@@ -420,16 +461,14 @@ fn turned(
         return refuse(format!("{pairs} pairs of vectors of {width}"));
     }
     let (first, second) = match interleaved {
-        true => (parts.slice(x.value, 3, (0, both, 2))?, parts.slice(x.value, 3, (1, both, 2))?),
-        false => {
-            (parts.slice(x.value, 3, (0, pairs, 1))?, parts.slice(x.value, 3, (pairs, both, 1))?)
-        }
+        true => (parts.slice(x.value, 3, 0, both, 2)?, parts.slice(x.value, 3, 1, both, 2)?),
+        false => (parts.slice(x.value, 3, 0, pairs, 1)?, parts.slice(x.value, 3, pairs, both, 1)?),
     };
     let mut product = |x: ValueId, y: ValueId| parts.plain("Mul", &[x, y]);
-    let a = product(first, cos)?;
-    let b = product(second, sin)?;
-    let c = product(first, sin)?;
-    let d = product(second, cos)?;
+    let a = product(first, angles.cos)?;
+    let b = product(second, angles.sin)?;
+    let c = product(first, angles.sin)?;
+    let d = product(second, angles.cos)?;
     let front = parts.plain("Sub", &[a, b])?;
     let back = parts.plain("Add", &[c, d])?;
     let mut all = match interleaved {
@@ -443,7 +482,7 @@ fn turned(
         }
     };
     if both < width {
-        let rest = parts.slice(x.value, 3, (both, width, 1))?;
+        let rest = parts.slice(x.value, 3, both, width, 1)?;
         all = parts.concat(&[all, rest], 3)?;
     }
     Ok(ContribHeads { value: all, shape: x.shape })
@@ -458,25 +497,26 @@ fn vectors(
 ) -> Result<(ContribHeads, bool)> {
     let x = parts.input(emit, node, 0)?;
     match (emit.rank(emit.input(node, 0)?)?, heads) {
-        (3, Some(heads)) => Ok((apart(parts, x, lengths::<3>(emit, node, 0)?, heads)?, true)),
+        (3, Some(heads)) => Ok((apart(parts, x, PackedLengths::of(emit, node, 0)?, heads)?, true)),
         _ => Ok((ContribHeads { value: x, shape: lengths::<4>(emit, node, 0)? }, false)),
     }
 }
 
-/// The rows of caches of cosines and sines at these positions, for all heads.
+/// The rows of the caches at these positions, for all heads: cosines of the input `cos`, sines of `sin`.
 fn looked_up(
     parts: &mut DecomposedNode,
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    caches: [usize; 2],
+    cos: usize,
+    sin: usize,
     positions: ValueId,
-) -> Result<[ValueId; 2]> {
+) -> Result<HeadAngles> {
     let mut each = |at: usize| {
         let cache = parts.input(emit, node, at)?;
         let rows = parts.plain("Gather", &[cache, positions])?;
         parts.unsqueeze(rows, &[1])
     };
-    Ok([each(caches[0])?, each(caches[1])?])
+    Ok(HeadAngles { cos: each(cos)?, sin: each(sin)? })
 }
 
 /// ONNX's own operator.
@@ -488,14 +528,14 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let (x, packed) = vectors(&mut parts, emit, node, operator.num_heads)?;
     let pairs = operator.pairs(x.shape[3]).or_else(|error| refuse(error.to_string()))?;
     let angles = match parts.optional(emit, node, 3)? {
-        Some(positions) => looked_up(&mut parts, emit, node, [1, 2], positions)?,
+        Some(positions) => looked_up(&mut parts, emit, node, 1, 2, positions)?,
         None => {
             let cos = parts.input(emit, node, 1)?;
             let sin = parts.input(emit, node, 2)?;
-            [parts.unsqueeze(cos, &[1])?, parts.unsqueeze(sin, &[1])?]
+            HeadAngles { cos: parts.unsqueeze(cos, &[1])?, sin: parts.unsqueeze(sin, &[1])? }
         }
     };
-    let result = turned(&mut parts, x, angles, (pairs, operator.interleaved))?;
+    let result = turned(&mut parts, x, angles, pairs, operator.interleaved)?;
     let result = if packed { together(&mut parts, result)? } else { result.value };
     parts.write(emit, &[result])
 }
@@ -520,8 +560,8 @@ fn contrib_rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
             parts.plain("Add", &[counted, first])?
         }
     };
-    let angles = looked_up(&mut parts, emit, node, [2, 3], positions)?;
-    let result = turned(&mut parts, x, angles, (pairs, operator.rotary.interleaved))?;
+    let angles = looked_up(&mut parts, emit, node, 2, 3, positions)?;
+    let result = turned(&mut parts, x, angles, pairs, operator.rotary.interleaved)?;
     let result = if packed { together(&mut parts, result)? } else { result.value };
     parts.write(emit, &[result])
 }
@@ -605,22 +645,23 @@ fn projections(
     if node.input(1).is_some() {
         let mut each = |at: usize| {
             let x = parts.input(emit, node, at)?;
-            apart(parts, x, lengths::<3>(emit, node, at)?, counts[at])
+            apart(parts, x, PackedLengths::of(emit, node, at)?, counts[at])
         };
         return Ok([each(0)?, each(1)?, each(2)?]);
     }
-    let [batch, positions, hidden] = lengths::<3>(emit, node, 0)?;
+    let packed = PackedLengths::of(emit, node, 0)?;
     let all = counts.iter().sum::<usize>();
-    if all == 0 || !hidden.is_multiple_of(all) {
-        return refuse(format!("{all} heads of vectors of {hidden}"));
+    if all == 0 || !packed.hidden.is_multiple_of(all) {
+        return refuse(format!("{all} heads of vectors of {}", packed.hidden));
     }
     let x = parts.input(emit, node, 0)?;
-    let width = hidden / all;
+    let width = packed.hidden / all;
     let mut first = 0;
     let mut each = |count: usize| {
-        let part = parts.slice(x, 2, (first, first + count * width, 1))?;
-        first += count * width;
-        apart(parts, part, [batch, positions, count * width], count)
+        let hidden = count * width;
+        let part = parts.slice(x, 2, first, first + hidden, 1)?;
+        first += hidden;
+        apart(parts, part, PackedLengths { hidden, ..packed }, count)
     };
     Ok([each(counts[0])?, each(counts[1])?, each(counts[2])?])
 }
@@ -664,9 +705,9 @@ fn grouped(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     if let Some(rotary) = &operator.rotary {
         let [_, pairs] = lengths::<2>(emit, node, 7)?;
         let positions = parts.optional(emit, node, 9)?.unwrap_or(own);
-        let angles = looked_up(&mut parts, emit, node, [7, 8], positions)?;
-        q = turned(&mut parts, q, angles, (pairs, rotary.interleaved))?;
-        k = turned(&mut parts, k, angles, (pairs, rotary.interleaved))?;
+        let angles = looked_up(&mut parts, emit, node, 7, 8, positions)?;
+        q = turned(&mut parts, q, angles, pairs, rotary.interleaved)?;
+        k = turned(&mut parts, k, angles, pairs, rotary.interleaved)?;
     }
     let keys = parts.optional(emit, node, 3)?;
     let values = parts.optional(emit, node, 4)?;
@@ -685,7 +726,7 @@ fn grouped(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         None if operator.smooth_softmax => Some(parts.floats(&[1, 1, 1, 1], vec![0.0])?),
         None => None,
     };
-    let result = attend(&mut parts, [q, k, v], &scoring)?;
+    let result = attend(&mut parts, q, k, v, &scoring)?;
     let result = together(&mut parts, result)?;
     written(parts, emit, node, &[result, k.value, v.value])
 }

@@ -39,7 +39,7 @@ pub(super) fn inside<T>(
     let rules: Vec<&str> = rewrite::TIDYING.iter().map(|rule| rule.name).collect();
     rewrite::run_named(&mut graph, &rules).map_err(failed)?;
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
-    emit.nested((&graph, &facts), vars, |inner| {
+    emit.nested(&graph, &facts, vars, |inner| {
         if inner.float_element() == MilElement::Fp16 {
             inner.set_islands(ranges::proven(&graph, &facts));
         }

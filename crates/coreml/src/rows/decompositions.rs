@@ -192,7 +192,7 @@ fn causal_convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<
         return refuse("a state without elements, which Core ML does not have");
     }
     let last = match state {
-        true => parts.slice(line, 2, (length, length + kept, 1))?,
+        true => parts.slice(line, 2, length, length + kept, 1)?,
         false => made,
     };
     parts.write(emit, &[made, last])

@@ -40,8 +40,8 @@ fn known(emit: &ProgramEmitter<'_>, node: &Node, at: usize) -> Option<(Vec<i64>,
     Some((tensor.to_i64_vec().ok()?, tensor.shape().to_vec()))
 }
 
-/// The most that an element of the input `at` differs from its zero point.
-fn reach(emit: &ProgramEmitter<'_>, node: &Node, (at, zero): (usize, usize)) -> Result<u64> {
+/// The most that an element of the input `at` differs from its zero point, the input `zero`.
+fn reach(emit: &ProgramEmitter<'_>, node: &Node, at: usize, zero: usize) -> Result<u64> {
     let unsigned = emit.dtype(emit.input(node, at)?)? == DataType::Uint8;
     let (low, high) = if unsigned { (0, 255) } else { (-128, 127) };
     let zeros = match node.input(zero) {
@@ -53,12 +53,14 @@ fn reach(emit: &ProgramEmitter<'_>, node: &Node, (at, zero): (usize, usize)) -> 
     Ok(far.max().unwrap_or(MOST))
 }
 
-/// Codes less their zero points, as floats. Several zero points lie along `axis`.
+/// Codes of the input `at` less their zero points, the input `zero`, as floats. Several zero points lie along
+/// `axis`.
 fn centred(
     parts: &mut DecomposedNode,
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    (at, zero): (usize, usize),
+    at: usize,
+    zero: usize,
     axis: i64,
 ) -> Result<ValueId> {
     let x = parts.input(emit, node, at)?;
@@ -73,7 +75,7 @@ fn centred(
         });
         let zero = zero.transpose()?;
         let one = parts.floats(&shape, vec![1.0; count])?;
-        return dequantized(parts, x, (one, zero), axis);
+        return dequantized(parts, x, one, zero, axis);
     }
     let x = parts.cast(x, DataType::Fp32)?;
     let Some(zero) = zero else { return Ok(x) };
@@ -140,13 +142,13 @@ fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return refuse("a product of numbers without axes");
     }
     let length = emit.known_length(emit.input(node, 0)?, of_a - 1)?;
-    let reach = reach(emit, node, (0, 2))?;
+    let reach = reach(emit, node, 0, 2)?;
     let Some(cut) = pieces(length, reach, column_sums(emit, node, length)) else {
         return refuse("products beyond what FP32 holds");
     };
     let mut parts = DecomposedNode::new();
-    let a = centred(&mut parts, emit, node, (0, 2), -2)?;
-    let b = centred(&mut parts, emit, node, (1, 3), -1)?;
+    let a = centred(&mut parts, emit, node, 0, 2, -2)?;
+    let b = centred(&mut parts, emit, node, 1, 3, -1)?;
     let down = if of_b == 1 { 0 } else { -2 };
     let whole = cut.len() == 1;
     let mut sum = None;
@@ -154,8 +156,8 @@ fn mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let mut x = a;
         let mut y = b;
         if !whole {
-            x = parts.slice(a, -1, (start, end, 1))?;
-            y = parts.slice(b, down, (start, end, 1))?;
+            x = parts.slice(a, -1, start, end, 1)?;
+            y = parts.slice(b, down, start, end, 1)?;
         }
         let product = parts.plain("MatMul", &[x, y])?;
         let product = parts.cast(product, DataType::Int64)?;
@@ -197,22 +199,22 @@ fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
         };
         (0..filters).map(of).max().unwrap_or(0)
     };
-    let reach = reach(emit, node, (0, 2))?;
+    let reach = reach(emit, node, 0, 2)?;
     let cut = pieces(channels, reach, most);
     let Some(cut) = cut.filter(|cut| cut.len() == 1 || operator.conv.group == 1) else {
         return refuse("sums of products beyond what FP32 holds");
     };
     let mut parts = DecomposedNode::new();
-    let x = centred(&mut parts, emit, node, (0, 2), 0)?;
-    let weight = centred(&mut parts, emit, node, (1, 3), 0)?;
+    let x = centred(&mut parts, emit, node, 0, 2, 0)?;
+    let weight = centred(&mut parts, emit, node, 1, 3, 0)?;
     let whole = cut.len() == 1;
     let mut sum = None;
     for (start, end) in cut {
         let mut image = x;
         let mut filters = weight;
         if !whole {
-            image = parts.slice(x, 1, (start, end, 1))?;
-            filters = parts.slice(weight, 1, (start, end, 1))?;
+            image = parts.slice(x, 1, start, end, 1)?;
+            filters = parts.slice(weight, 1, start, end, 1)?;
         }
         let conv = Arc::new(operator.conv.clone());
         let product = parts.parsed(("", "Conv"), conv, &[image, filters]);
@@ -271,12 +273,15 @@ fn by_column(parts: &mut DecomposedNode, all: ValueId) -> Result<ValueId> {
     }
 }
 
-/// A matrix of codes as floats; its parameters lie along its columns.
+/// A matrix of codes, the input `at`, as floats. Its parameters, the inputs `scale` and `zero`, lie along its
+/// columns.
 fn weights(
     parts: &mut DecomposedNode,
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
-    [at, scale, zero]: [usize; 3],
+    at: usize,
+    scale: usize,
+    zero: usize,
 ) -> Result<ValueId> {
     let b = parts.input(emit, node, at)?;
     let scale = parts.input(emit, node, scale)?;
@@ -294,7 +299,7 @@ fn weights(
             zero = Some(parts.repeated(found, scales)?);
         }
     }
-    dequantized(parts, b, (scale, zero), -1)
+    dequantized(parts, b, scale, zero, -1)
 }
 
 /// Floats that codes stand for, made in FP32 by `make`: their units may be too small for FP16, their differences too
@@ -323,9 +328,9 @@ fn to_float(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let a = parts.input(emit, node, 0)?;
         let scale = parts.input(emit, node, 2)?;
         let zero = parts.optional(emit, node, 4)?;
-        dequantized(parts, a, (scale, zero), -2)
+        dequantized(parts, a, scale, zero, -2)
     })?;
-    let b = weights(&mut parts, emit, node, [1, 3, 5])?;
+    let b = weights(&mut parts, emit, node, 1, 3, 5)?;
     let mut y = parts.plain("MatMul", &[a, b])?;
     if let Some(bias) = parts.optional(emit, node, 6)? {
         y = parts.plain("Add", &[y, bias])?;
@@ -340,7 +345,7 @@ fn dynamic(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let centred = parts.plain("Sub", &[codes, point])?;
         parts.plain("Mul", &[centred, scale])
     })?;
-    let b = weights(&mut parts, emit, node, [1, 2, 3])?;
+    let b = weights(&mut parts, emit, node, 1, 2, 3)?;
     let mut y = parts.plain("MatMul", &[a, b])?;
     if let Some(bias) = parts.optional(emit, node, 4)? {
         y = parts.plain("Add", &[y, bias])?;

@@ -64,7 +64,9 @@ fn codes(shape: &[usize], all: Vec<u8>, bits: u32) -> Result<Tensor> {
 /// Adds weights of codes, their scales and zero points, as a value of the parts.
 fn weights(
     parts: &mut DecomposedNode,
-    (codes, scale, zero): (&Tensor, &Tensor, &Tensor),
+    codes: &Tensor,
+    scale: &Tensor,
+    zero: &Tensor,
     block: usize,
     axis: i64,
 ) -> Result<ValueId> {
@@ -101,7 +103,7 @@ fn matrix(
     };
     let all = codes(&[n, k], all, bits)?;
     let zero = codes(&[n, blocks], zero, bits)?;
-    weights(parts, (&all, &scale, &zero), block_size, 1)
+    weights(parts, &all, &scale, &zero, block_size, 1)
 }
 
 /// The weights as floats, where no blocks of codes say them: what the product gives for the unit vectors.
@@ -191,7 +193,7 @@ fn gather(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let mut parts = DecomposedNode::new();
     // Blocks that do not fill the axis are no blocks of programs.
     let table = match shape[axis].is_multiple_of(block) {
-        true => weights(&mut parts, (&all, &scale, &zero), block, operator.quantize_axis)?,
+        true => weights(&mut parts, &all, &scale, &zero, block, operator.quantize_axis)?,
         false => {
             let grouping = ScaleGrouping { axis: operator.quantize_axis, block_size: block };
             let wide = DequantizeLinear { grouping, output_dtype: None };

@@ -242,7 +242,9 @@ impl DecomposedNode {
         &mut self,
         x: ValueId,
         axis: i64,
-        (start, end, step): (usize, usize, usize),
+        start: usize,
+        end: usize,
+        step: usize,
     ) -> Result<ValueId> {
         let mut one = |value: usize| {
             let value = i64::try_from(value).map_err(|error| UnwritableNode(error.to_string()))?;
@@ -294,7 +296,7 @@ impl DecomposedNode {
         rewrite::run_named(&mut self.graph, &rules).map_err(|error| failed(&error))?;
         let graph = self.graph;
         let facts = infer::facts(&graph, &HashMap::new()).map_err(|error| failed(&error))?;
-        emit.nested((&graph, &facts), self.vars, |inner| {
+        emit.nested(&graph, &facts, self.vars, |inner| {
             for node in &graph.nodes {
                 let written = super::emit(inner, node);
                 written.map_err(|refused| {

@@ -60,13 +60,13 @@ impl<'a, 'g> QuantizedReader<'a, 'g> {
         self.parts.optional(self.emit, self.node, at)
     }
 
-    /// The floats that the codes of input `code` stand for; scales and zero points lie along `axis` where
-    /// there is more than one.
-    fn floats(&mut self, [code, scale, zero]: [usize; 3], axis: i64) -> Result<ValueId> {
+    /// The floats that the codes of input `code` stand for, with the inputs `scale` and `zero`. Scales and
+    /// zero points lie along `axis` where there is more than one.
+    fn floats(&mut self, code: usize, scale: usize, zero: usize, axis: i64) -> Result<ValueId> {
         let x = self.at(code)?;
         let scale = self.at(scale)?;
         let zero = self.optional(zero)?;
-        dequantized(&mut self.parts, x, (scale, zero), axis)
+        dequantized(&mut self.parts, x, scale, zero, axis)
     }
 
     /// The type of the codes at a position.
@@ -74,11 +74,12 @@ impl<'a, 'g> QuantizedReader<'a, 'g> {
         self.emit.dtype(self.emit.input(self.node, at)?)
     }
 
-    /// Writes the parts, whose result is `y` as codes.
+    /// Writes the parts, whose result is `y` as codes by the inputs `scale` and `zero`.
     fn codes(
         mut self,
         y: ValueId,
-        (scale, zero): (usize, usize),
+        scale: usize,
+        zero: usize,
         usual: DataType,
     ) -> Result<Vec<MilVar>> {
         let scale = self.at(scale)?;
@@ -106,7 +107,8 @@ fn none(dtype: DataType) -> Result<Tensor> {
 pub(super) fn dequantized(
     parts: &mut DecomposedNode,
     x: ValueId,
-    (scale, zero): (ValueId, Option<ValueId>),
+    scale: ValueId,
+    zero: Option<ValueId>,
     axis: i64,
 ) -> Result<ValueId> {
     let known = parts.is_constant(scale) && zero.is_none_or(|zero| parts.is_constant(zero));
@@ -143,18 +145,19 @@ fn between(emit: &mut ProgramEmitter<'_>, node: &Node, name: &str) -> Result<Vec
     for at in 0..first.min(if name == "Where" { 1 } else { 0 }) {
         inputs.push(reader.at(at)?);
     }
-    for place in operands {
-        inputs.push(reader.floats(place, 0)?);
+    for [code, scale, zero] in operands {
+        inputs.push(reader.floats(code, scale, zero, 0)?);
     }
     let y = reader.parts.parsed(("", name), Arc::clone(operator.between()), &inputs);
     let usual = reader.dtype(first)?;
-    reader.codes(y, operator.result(), usual)
+    let (scale, zero) = operator.result();
+    reader.codes(y, scale, zero, usual)
 }
 
 /// The floats of a convolution of codes, before they become codes again.
 fn convolved(reader: &mut QuantizedReader<'_, '_>, conv: &Conv) -> Result<ValueId> {
-    let x = reader.floats([0, 1, 2], 0)?;
-    let weight = reader.floats([3, 4, 5], 0)?;
+    let x = reader.floats(0, 1, 2, 0)?;
+    let weight = reader.floats(3, 4, 5, 0)?;
     let mut inputs = vec![x, weight];
     if let Some(bias) = reader.optional(8)? {
         // In units of both scales.
@@ -180,7 +183,7 @@ fn convolution(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
     let mut reader = QuantizedReader::new(emit, node);
     let y = convolved(&mut reader, &operator.conv)?;
     let usual = reader.dtype(0)?;
-    reader.codes(y, (6, 7), usual)
+    reader.codes(y, 6, 7, usual)
 }
 
 /// The convolution becomes codes before the sum, as in the two operators that it is made of.
@@ -193,20 +196,20 @@ fn convolution_and_sum(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec
     let scale = reader.at(6)?;
     let zero = reader.at(7)?;
     let codes = reader.parts.plain("QuantizeLinear", &[y, scale, zero])?;
-    let y = dequantized(&mut reader.parts, codes, (scale, Some(zero)), 0)?;
-    let other = reader.floats([9, 10, 11], 0)?;
+    let y = dequantized(&mut reader.parts, codes, scale, Some(zero), 0)?;
+    let other = reader.floats(9, 10, 11, 0)?;
     let sum = reader.parts.plain("Add", &[y, other])?;
     let usual = reader.dtype(13)?;
-    reader.codes(sum, (12, 13), usual)
+    reader.codes(sum, 12, 13, usual)
 }
 
 fn product(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let mut reader = QuantizedReader::new(emit, node);
-    let a = reader.floats([0, 1, 2], -2)?;
-    let b = reader.floats([3, 4, 5], -1)?;
+    let a = reader.floats(0, 1, 2, -2)?;
+    let b = reader.floats(3, 4, 5, -1)?;
     let y = reader.parts.plain("MatMul", &[a, b])?;
     let usual = reader.dtype(7)?;
-    reader.codes(y, (6, 7), usual)
+    reader.codes(y, 6, 7, usual)
 }
 
 fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
@@ -214,8 +217,8 @@ fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return refuse("a product of another kind");
     };
     let mut reader = QuantizedReader::new(emit, node);
-    let a = reader.floats([0, 1, 2], 0)?;
-    let b = reader.floats([3, 4, 5], i64::from(!trans_b))?;
+    let a = reader.floats(0, 1, 2, 0)?;
+    let b = reader.floats(3, 4, 5, i64::from(!trans_b))?;
     let mut inputs = vec![a, b];
     if let Some(bias) = reader.optional(6)? {
         let of_a = reader.at(1)?;
@@ -236,7 +239,7 @@ fn gemm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match (node.input(7), node.input(8)) {
         (Some(_), Some(_)) => {
             let usual = reader.dtype(8)?;
-            reader.codes(y, (7, 8), usual)
+            reader.codes(y, 7, 8, usual)
         }
         _ => reader.parts.write(reader.emit, &[y]),
     }
@@ -248,8 +251,8 @@ fn attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         return refuse("attention of another kind");
     };
     let mut reader = QuantizedReader::new(emit, node);
-    let x = reader.floats([0, 3, 6], -1)?;
-    let weight = reader.floats([1, 4, 7], -1)?;
+    let x = reader.floats(0, 3, 6, -1)?;
+    let weight = reader.floats(1, 4, 7, -1)?;
     let bias = reader.optional(2)?;
     let mask = reader.optional(5)?;
     let past = reader.optional(8)?;
