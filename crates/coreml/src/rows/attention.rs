@@ -21,27 +21,35 @@ pub(super) const ROWS: &[EmitRow] = &[
 pub(super) const HIDDEN_HALF: f32 = -1e4;
 pub(super) const HIDDEN: f32 = -1e30;
 
-/// An input with its axes in the order that the operator names, and their lengths.
+/// Heads as `[batch, heads, positions, elements]`.
+struct HeadsValue {
+    /// The value in the program.
+    var: MilVar,
+    /// The lengths of the four axes.
+    dims: [Dim; 4],
+}
+
+/// An input with its axes in the order that the operator names.
 fn ordered(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
     order: [usize; 4],
-) -> Result<(MilVar, [Dim; 4])> {
+) -> Result<HeadsValue> {
     let dims = emit.dims(emit.input(node, at)?)?;
     let Ok(dims) = <[Dim; 4]>::try_from(dims) else {
         return refuse(format!("input {at} has another number of axes than 4"));
     };
     let x = emit.var(node, at)?;
-    let x = emit.transpose(&x, &order)?;
-    Ok((x, order.map(|axis| dims[axis].clone())))
+    let var = emit.transpose(&x, &order)?;
+    Ok(HeadsValue { var, dims: order.map(|axis| dims[axis].clone()) })
 }
 
-/// Queries, keys and values as `[batch, heads, positions, elements]`, with their lengths.
+/// Queries, keys and values.
 struct AttentionHeads {
-    q: (MilVar, [Dim; 4]),
-    k: (MilVar, [Dim; 4]),
-    v: (MilVar, [Dim; 4]),
+    q: HeadsValue,
+    k: HeadsValue,
+    v: HeadsValue,
 }
 
 /// Steps between the scores of queries and keys and their shares.
@@ -83,7 +91,7 @@ fn apart(
     node: &Node,
     at: usize,
     heads: Option<usize>,
-) -> Result<(MilVar, [Dim; 4])> {
+) -> Result<HeadsValue> {
     let dims = emit.dims(emit.input(node, at)?)?;
     let (&[_, _, _], Some(heads)) = (&dims.iter().collect::<Vec<_>>()[..], heads) else {
         return ordered(emit, node, at, FusedAttention::IN_ORDER);
@@ -96,7 +104,8 @@ fn apart(
     let cut = [dims[0].clone(), dims[1].clone(), Dim::Known(heads), Dim::Known(width / heads)];
     let x = emit.reshape_dims(&x, &dims, &cut)?;
     let [batch, positions, heads, width] = cut;
-    Ok((emit.transpose(&x, &[0, 2, 1, 3])?, [batch, heads, positions, width]))
+    let var = emit.transpose(&x, &[0, 2, 1, 3])?;
+    Ok(HeadsValue { var, dims: [batch, heads, positions, width] })
 }
 
 /// Keys or values behind those of the past.
@@ -104,16 +113,17 @@ fn behind(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     at: usize,
-    (new, mut dims): (MilVar, [Dim; 4]),
+    new: HeadsValue,
     output: usize,
-) -> Result<(MilVar, [Dim; 4])> {
-    let Some(past) = emit.optional(node, at)? else { return Ok((new, dims)) };
+) -> Result<HeadsValue> {
+    let Some(past) = emit.optional(node, at)? else { return Ok(new) };
     let total = match node.output(output) {
         Some(id) => emit.dims(id)?.get(2).cloned(),
         None => None,
     };
+    let mut dims = new.dims;
     dims[2] = total.unwrap_or(Dim::Unknown);
-    Ok((emit.joined(vec![past, new], 2)?, dims))
+    Ok(HeadsValue { var: emit.joined(vec![past, new.var], 2)?, dims })
 }
 
 /// ONNX's own operator, where no rewrite has made it the other.
@@ -133,23 +143,23 @@ fn onnx_attention(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     let v = apart(emit, node, 2, operator.kv_num_heads)?;
     let k = behind(emit, node, 4, k, 1)?;
     let v = behind(emit, node, 5, v, 2)?;
-    let Some(width) = q.1[3].known() else {
+    let Some(width) = q.dims[3].known() else {
         return refuse("the length of vectors is known in a run only");
     };
     #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
     let scale = operator.scale.unwrap_or_else(|| 1.0 / (width as f32).sqrt());
     let mask = match node.input(3) {
-        Some(id) => Some(additive(emit, node, id, &k.1[2])?),
+        Some(id) => Some(additive(emit, node, id, &k.dims[2])?),
         None => None,
     };
     let causal = operator.is_causal;
     let softcap = operator.softcap;
-    if causal && node.input(4).is_none() && !q.1[2].same(&k.1[2]) {
+    if causal && node.input(4).is_none() && !q.dims[2].same(&k.dims[2]) {
         return refuse("queries that see keys up to their own position, with more keys");
     }
-    let keys = k.0.clone();
-    let values = v.0.clone();
-    let batch_dims = [q.1[0].clone(), q.1[2].clone(), q.1[1].clone(), v.1[3].clone()];
+    let keys = k.var.clone();
+    let values = v.var.clone();
+    let batch_dims = [q.dims[0].clone(), q.dims[2].clone(), q.dims[1].clone(), v.dims[3].clone()];
     // A query that sees no key gives zeros.
     let scoring = AttentionScoring {
         scale,
@@ -199,14 +209,15 @@ fn attend(
     heads: AttentionHeads,
     scoring: AttentionScoring,
 ) -> Result<MilVar> {
-    let AttentionHeads { q: (mut q, of_q), k: (k, of_k), v: (v, of_v) } = heads;
+    let AttentionHeads { q, k, v } = heads;
+    let mut scaled = q.var;
     if scoring.scale != 1.0 {
         let scale = emit.float(scoring.scale);
-        q = emit.pair("mul", &q, scale)?;
+        scaled = emit.pair("mul", &scaled, scale)?;
     }
-    let [batch, heads, queries, _] = &of_q;
+    let [batch, heads, queries, _] = &q.dims;
     let own = heads.known();
-    let shared = of_k[1].known();
+    let shared = k.dims[1].known();
     let (Some(own), Some(shared)) = (own, shared) else {
         return refuse("the number of heads is known in a run only");
     };
@@ -215,15 +226,15 @@ fn attend(
     }
     // Heads that share keys lie next to each other: they are more queries of one head.
     let grouped = own != shared;
-    let keys = of_k[2].clone();
+    let keys = k.dims[2].clone();
     let joined = |last: &Dim| {
         let rows = queries.known().map_or(Dim::Unknown, |len| Dim::Known(len * (own / shared)));
         [batch.clone(), Dim::Known(shared), rows, last.clone()]
     };
     if grouped {
-        q = emit.reshape_dims(&q, &of_q, &joined(&of_q[3]))?;
+        scaled = emit.reshape_dims(&scaled, &q.dims, &joined(&q.dims[3]))?;
     }
-    let mut scores = product(emit, &q, &k, [false, true])?;
+    let mut scores = product(emit, &scaled, &k.var, false, true)?;
     let plain = [batch.clone(), heads.clone(), queries.clone(), keys.clone()];
     if grouped {
         scores = emit.reshape_dims(&scores, &joined(&keys), &plain)?;
@@ -235,16 +246,16 @@ fn attend(
         let bent = emit.op("tanh", vec![("x", MilArg::Var(small))])?;
         scores = emit.pair("mul", &bent, cap)?;
     }
-    let (scores, seen) = masked(emit, &scoring, scores, [queries, &keys])?;
+    let (scores, seen) = masked(emit, &scoring, scores, queries, &keys)?;
     let softmax = vec![("x", MilArg::Var(scores)), ("axis", MilArg::Int(-1))];
     let mut shares = emit.op("softmax", softmax)?;
     if grouped {
         shares = emit.reshape_dims(&shares, &plain, &joined(&keys))?;
     }
-    let mut result = product(emit, &shares, &v, [false, false])?;
+    let mut result = product(emit, &shares, &v.var, false, false)?;
     if grouped {
-        let whole = [batch.clone(), heads.clone(), queries.clone(), of_v[3].clone()];
-        result = emit.reshape_dims(&result, &joined(&of_v[3]), &whole)?;
+        let whole = [batch.clone(), heads.clone(), queries.clone(), v.dims[3].clone()];
+        result = emit.reshape_dims(&result, &joined(&v.dims[3]), &whole)?;
     }
     match seen {
         Some(seen) => emit.pair("mul", &result, &seen),
@@ -257,7 +268,8 @@ fn masked(
     emit: &mut ProgramEmitter<'_>,
     scoring: &AttentionScoring,
     mut scores: MilVar,
-    [queries, keys]: [&Dim; 2],
+    queries: &Dim,
+    keys: &Dim,
 ) -> Result<(MilVar, Option<MilVar>)> {
     // Infinities would end in numbers that are none.
     let (least, most) = match emit.float_element() {
@@ -265,13 +277,13 @@ fn masked(
         _ => (HIDDEN, f32::MAX),
     };
     let behind = match scoring.causal {
-        true => Some(causal(emit, &scores, [queries, keys])?),
+        true => Some(causal(emit, &scores, queries, keys)?),
         false => None,
     };
     let mut seen = None;
     let known = scoring.known.as_ref().filter(|_| behind.is_none() || !scoring.masked_to_zero);
     if let Some(known) = known {
-        let (mask, rows) = constant_mask(emit, known, [least, most])?;
+        let (mask, rows) = constant_mask(emit, known, least, most)?;
         seen = rows.filter(|_| scoring.masked_to_zero);
         scores = emit.pair("add", &scores, &mask)?;
     } else if let Some(mask) = &scoring.mask {
@@ -307,7 +319,8 @@ fn masked(
 fn constant_mask(
     emit: &mut ProgramEmitter<'_>,
     known: &Tensor,
-    [least, most]: [f32; 2],
+    least: f32,
+    most: f32,
 ) -> Result<(MilVar, Option<MilVar>)> {
     let failed = |error: &dyn std::fmt::Display| UnwritableNode(error.to_string());
     let wide = galatea_graph::converted(known, DataType::Fp32).map_err(|error| failed(&error))?;
@@ -334,7 +347,8 @@ fn constant_mask(
 fn causal(
     emit: &mut ProgramEmitter<'_>,
     scores: &MilVar,
-    [queries, keys]: [&Dim; 2],
+    queries: &Dim,
+    keys: &Dim,
 ) -> Result<MilVar> {
     let hidden = if emit.float_element() == MilElement::Fp16 { HIDDEN_HALF } else { HIDDEN };
     if let (Some(rows), Some(columns)) = (queries.known(), keys.known()) {
@@ -366,17 +380,17 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<FusedRotary>() else {
         return refuse("a rotation of another kind");
     };
-    let (x, dims) = ordered(emit, node, 0, operator.perm)?;
+    let x = ordered(emit, node, 0, operator.perm)?;
     let cos = emit.var(node, 1)?;
     let sin = emit.var(node, 2)?;
-    let Some(width) = dims[3].known() else {
+    let Some(width) = x.dims[3].known() else {
         return refuse("the length of vectors is known in a run only");
     };
     let last = emit.dims(emit.input(node, 1)?)?.last().and_then(Dim::known);
     let Some(last) = last else {
         return refuse("the number of cosines is known in a run only");
     };
-    let (first, second) = halves(emit, &x)?;
+    let (first, second) = halves(emit, &x.var)?;
     let join = |emit: &mut ProgramEmitter<'_>, a: MilVar, b: MilVar| {
         let inputs = vec![
             ("values", MilArg::Vars(vec![a, b])),
@@ -389,7 +403,7 @@ fn rotary(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let minus = emit.float(-1.0);
         let turned = emit.pair("mul", &second, minus)?;
         let turned = join(emit, turned, first)?;
-        let a = emit.pair("mul", &x, &cos)?;
+        let a = emit.pair("mul", &x.var, &cos)?;
         let b = emit.pair("mul", &turned, &sin)?;
         return Ok(vec![emit.pair("add", &a, &b)?]);
     }

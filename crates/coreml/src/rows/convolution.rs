@@ -233,7 +233,7 @@ fn conv_transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     let mut result = emit.op("conv_transpose", inputs)?;
     if longer {
         let nothing = vec![0; axes];
-        result = padded(emit, &result, (&nothing, &beyond))?;
+        result = padded(emit, &result, &nothing, &beyond)?;
     }
     Ok(vec![biased(emit, node, result, rank)?])
 }
@@ -242,7 +242,8 @@ fn conv_transpose(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
 pub(super) fn padded(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
-    (front, behind): (&[usize], &[usize]),
+    front: &[usize],
+    behind: &[usize],
 ) -> Result<MilVar> {
     let mut pad = vec![0; 4];
     for (front, behind) in front.iter().zip(behind) {

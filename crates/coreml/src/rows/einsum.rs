@@ -110,9 +110,9 @@ fn pair(
     let inner = of(&a, &|letter| b.letters.contains(letter) && !output.contains(letter));
     let left = of(&a, &|letter| !b.letters.contains(letter));
     let right = of(&b, &|letter| !a.letters.contains(letter));
-    let x = matrices(emit, &a, [&batch, &left, &inner])?;
-    let y = matrices(emit, &b, [&batch, &inner, &right])?;
-    let var = product(emit, &x.var, &y.var, [false, false])?;
+    let x = matrices(emit, &a, &batch, &left, &inner)?;
+    let y = matrices(emit, &b, &batch, &inner, &right)?;
+    let var = product(emit, &x.var, &y.var, false, false)?;
     let letters = [batch.as_slice(), &left, &right].concat();
     let known = |letter: &char| {
         let found = |from: &AxisNamedValue| {
@@ -132,7 +132,9 @@ fn pair(
 fn matrices(
     emit: &mut ProgramEmitter<'_>,
     value: &AxisNamedValue,
-    [batch, rows, columns]: [&[char]; 3],
+    batch: &[char],
+    rows: &[char],
+    columns: &[char],
 ) -> Result<AxisNamedValue> {
     let order = [batch, rows, columns].concat();
     let turned = value.ordered(emit, &order)?;

@@ -214,7 +214,9 @@ fn mode(reduction: ScatterReduction) -> MilArg {
 fn written(
     emit: &mut ProgramEmitter<'_>,
     operator: &str,
-    (data, places, updates): (&MilVar, MilVar, &MilVar),
+    data: &MilVar,
+    places: MilVar,
+    updates: &MilVar,
     more: Vec<(&'static str, MilArg)>,
 ) -> Result<MilVar> {
     let updates = match emit.element_of(updates)? {
@@ -242,8 +244,7 @@ fn scatter_nd(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>>
     let data = emit.var(node, 0)?;
     let updates = emit.var(node, 2)?;
     let places = places(emit, node, 1, &data, &lengths)?;
-    let all = (&data, places, &updates);
-    Ok(vec![written(emit, "scatter_nd", all, vec![("mode", mode)])?])
+    Ok(vec![written(emit, "scatter_nd", &data, places, &updates, vec![("mode", mode)])?])
 }
 
 /// Core ML's operator takes places of the whole value; of a part of it, places get all positions.
@@ -259,7 +260,7 @@ fn scatter_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<Mi
     let whole = dims.iter().zip(&of_places).enumerate();
     if whole.into_iter().all(|(at, (len, wanted))| at == axis || len.same(wanted)) {
         let more = vec![("axis", MilArg::Int(small(axis)?)), ("mode", mode)];
-        return Ok(vec![written(emit, "scatter_along_axis", (&data, places, &updates), more)?]);
+        return Ok(vec![written(emit, "scatter_along_axis", &data, places, &updates, more)?]);
     }
     if !all_known(&of_places) {
         return refuse("places in a part of a value whose lengths only a run knows");
@@ -280,7 +281,7 @@ fn scatter_elements(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<Mi
     }
     let places = emit.concat(columns, 1)?;
     let updates = emit.reshape(&updates, &[count])?;
-    Ok(vec![written(emit, "scatter_nd", (&data, places, &updates), vec![("mode", mode)])?])
+    Ok(vec![written(emit, "scatter_nd", &data, places, &updates, vec![("mode", mode)])?])
 }
 
 /// Each place of the new axis is compared with the index.

@@ -68,7 +68,8 @@ fn blocks(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     block: usize,
-    (operator, parameter): (&str, &'static str),
+    operator: &str,
+    parameter: &'static str,
 ) -> Result<Vec<MilVar>> {
     let id = emit.input(node, 0)?;
     if !emit.dtype(id)?.is_float() {
@@ -84,18 +85,18 @@ fn blocks(
 
 fn depth_to_space(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<DepthToSpace>() else { return refuse("another kind") };
-    let form = match operator.column_row_depth {
-        true => ("pixel_shuffle", "upscale_factor"),
-        false => ("depth_to_space", "block_size"),
-    };
-    blocks(emit, node, operator.block_size, form)
+    let block = operator.block_size;
+    match operator.column_row_depth {
+        true => blocks(emit, node, block, "pixel_shuffle", "upscale_factor"),
+        false => blocks(emit, node, block, "depth_to_space", "block_size"),
+    }
 }
 
 fn space_to_depth(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let Some(operator) = node.operator::<SpaceToDepth>() else { return refuse("another kind") };
-    let form = match operator.column_row_depth {
-        true => ("pixel_unshuffle", "downscale_factor"),
-        false => ("space_to_depth", "block_size"),
-    };
-    blocks(emit, node, operator.block_size, form)
+    let block = operator.block_size;
+    match operator.column_row_depth {
+        true => blocks(emit, node, block, "pixel_unshuffle", "downscale_factor"),
+        false => blocks(emit, node, block, "space_to_depth", "block_size"),
+    }
 }

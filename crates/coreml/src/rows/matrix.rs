@@ -28,7 +28,8 @@ pub(super) fn product(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
     y: &MilVar,
-    [turn_x, turn_y]: [bool; 2],
+    turn_x: bool,
+    turn_y: bool,
 ) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
@@ -43,23 +44,24 @@ pub(super) fn product(
 /// `linear` does not take it. It is the form that Core ML compiles best.
 fn linear(
     emit: &mut ProgramEmitter<'_>,
-    (x, rank): (&MilVar, usize),
-    weight: (ValueId, bool),
+    x: &MilVar,
+    rank: usize,
+    weight: ValueId,
+    turned: bool,
     bias: Option<ValueId>,
 ) -> Result<Option<MilVar>> {
-    let (id, turned) = weight;
-    let fits = (1..=3).contains(&rank) && emit.rank(id)? == 2;
-    let fits = fits && (emit.is_constant(id) || turned && emit.is_fixed(id));
+    let fits = (1..=3).contains(&rank) && emit.rank(weight)? == 2;
+    let fits = fits && (emit.is_constant(weight) || turned && emit.is_fixed(weight));
     if !fits || emit.element_of(x)? == MilElement::Int32 {
         return Ok(None);
     }
-    let columns = emit.known_length(id, usize::from(!turned))?;
+    let columns = emit.known_length(weight, usize::from(!turned))?;
     let bias = match bias {
         None => emit.zeros(columns)?,
         Some(id) if emit.is_fixed(id) && emit.shape(id)? == [columns] => emit.value(id)?,
         Some(_) => return Ok(None),
     };
-    let weight = if turned { emit.value(id)? } else { emit.turned(id)? };
+    let weight = if turned { emit.value(weight)? } else { emit.turned(weight)? };
     let inputs =
         vec![("x", x.into()), ("weight", MilArg::Var(weight)), ("bias", MilArg::Var(bias))];
     emit.op("linear", inputs).map(Some)
@@ -83,7 +85,7 @@ fn mat_mul_of(
     let rank_a = emit.rank(a)?;
     let rank_b = emit.rank(b)?;
     let mut x = emit.value(a)?;
-    if let Some(found) = linear(emit, (&x, rank_a), (b, turn_b), bias)? {
+    if let Some(found) = linear(emit, &x, rank_a, b, turn_b, bias)? {
         return Ok(found);
     }
     let mut y = emit.value(b)?;
@@ -95,7 +97,7 @@ fn mat_mul_of(
     if rank_b == 1 {
         y = emit.op("expand_dims", vec![("x", MilArg::Var(y)), axes(1)])?;
     }
-    let mut result = product(emit, &x, &y, [false, turn_b])?;
+    let mut result = product(emit, &x, &y, false, turn_b)?;
     let mut lost = Vec::new();
     if rank_a == 1 {
         lost.push(-2);
@@ -130,7 +132,7 @@ fn gemm_of(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &Gemm) -> Resul
     let one = operator.alpha == 1.0 && (operator.beta == 1.0 || node.input(2).is_none());
     if one
         && !operator.trans_a
-        && let Some(found) = linear(emit, (&x, 2), (b, operator.trans_b), node.input(2))?
+        && let Some(found) = linear(emit, &x, 2, b, operator.trans_b, node.input(2))?
     {
         return Ok(found);
     }
@@ -148,7 +150,7 @@ fn gemm_of(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &Gemm) -> Resul
         }
         false => x,
     };
-    let mut result = product(emit, &x, &y, [operator.trans_a, operator.trans_b])?;
+    let mut result = product(emit, &x, &y, operator.trans_a, operator.trans_b)?;
     if operator.alpha != 1.0 && !early {
         let alpha = emit.float(operator.alpha);
         result = emit.pair("mul", &result, alpha)?;
@@ -216,7 +218,6 @@ fn turned_mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
     }
     let x = brought(emit, node, 0, operator.a)?;
     let y = brought(emit, node, 1, operator.b)?;
-    let turns = [operator.a.matrix, operator.b.matrix];
     // The factor comes first, so that sums stay small.
     let x = match operator.alpha {
         1.0 => x,
@@ -225,5 +226,5 @@ fn turned_mat_mul(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilV
             emit.pair("mul", &x, alpha)?
         }
     };
-    Ok(vec![product(emit, &x, &y, turns)?])
+    Ok(vec![product(emit, &x, &y, operator.a.matrix, operator.b.matrix)?])
 }

@@ -176,29 +176,40 @@ fn layer(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     };
     result_only(emit, node)?;
     let x = emit.var(node, 0)?;
-    let result = layer_of(emit, node, &x, (operator.axis, operator.epsilon), [1, 2])?;
+    let places = AffineInputs { scale: 1, bias: 2 };
+    let result = layer_of(emit, node, &x, operator.axis, operator.epsilon, places)?;
     // Nobody reads the others.
     Ok(vec![result; node.outputs.len()])
 }
 
-/// `layer_norm` from an axis on, with the scale and the bias at these places of the node's inputs.
+/// Places of a scale and a bias among a node's inputs.
+#[derive(Clone, Copy)]
+struct AffineInputs {
+    /// The place of the scale.
+    scale: usize,
+    /// The place of the bias, which may be absent.
+    bias: usize,
+}
+
+/// `layer_norm` from an axis on, with a scale and a bias.
 fn layer_of(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     x: &MilVar,
-    (axis, epsilon): (i64, f32),
-    [scale, bias]: [usize; 2],
+    axis: i64,
+    epsilon: f32,
+    places: AffineInputs,
 ) -> Result<MilVar> {
     let dims = emit.dims(emit.input(node, 0)?)?;
     let first = emit.axis(axis, dims.len())?;
     let row = &dims[first..];
     let axes = (first..dims.len()).map(small).collect::<Result<Vec<_>>>()?;
-    let gamma = row_parameter(emit, node, scale, row)?;
-    let beta = match node.input(bias) {
-        Some(_) => row_parameter(emit, node, bias, row)?,
+    let gamma = row_parameter(emit, node, places.scale, row)?;
+    let beta = match node.input(places.bias) {
+        Some(_) => row_parameter(emit, node, places.bias, row)?,
         None => None,
     };
-    let inside = gamma.is_some() && (beta.is_some() || node.input(bias).is_none());
+    let inside = gamma.is_some() && (beta.is_some() || node.input(places.bias).is_none());
     let epsilon = emit.epsilon(epsilon);
     let mut inputs = vec![("x", x.into()), ("axes", MilArg::Ints(axes)), ("epsilon", epsilon)];
     if inside {
@@ -207,7 +218,7 @@ fn layer_of(
         return emit.op("layer_norm", inputs);
     }
     let mut result = emit.op("layer_norm", inputs)?;
-    for (at, operator) in [(scale, "mul"), (bias, "add")] {
+    for (at, operator) in [(places.scale, "mul"), (places.bias, "add")] {
         if let Some(parameter) = emit.optional(node, at)? {
             result = emit.pair(operator, &result, &parameter)?;
         }
@@ -239,13 +250,14 @@ fn group(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     }
 }
 
-/// `x / √(mean of x² + epsilon)` over the last axes. In FP16 squares would exceed what it holds: `x`
+/// `x / √(mean of x² + epsilon)` over the axes from `first` on. In FP16 squares would exceed what it holds: `x`
 /// beside `-x` has the mean 0, so that its deviation, which `layer_norm` computes, is the root of the
 /// mean of squares.
 fn root_mean_square(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
-    (first, rank): (usize, usize),
+    first: usize,
+    rank: usize,
     epsilon: f32,
 ) -> Result<MilVar> {
     let axes = (first..rank).map(small).collect::<Result<Vec<_>>>()?;
@@ -285,7 +297,7 @@ fn rms(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     let first = emit.axis(operator.axis, rank)?;
     let x = emit.var(node, 0)?;
-    let normal = root_mean_square(emit, &x, (first, rank), operator.epsilon)?;
+    let normal = root_mean_square(emit, &x, first, rank, operator.epsilon)?;
     let scale = emit.var(node, 1)?;
     Ok(vec![emit.pair("mul", &normal, &scale)?])
 }
@@ -305,9 +317,12 @@ fn skip(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         sum = emit.pair("add", &sum, &bias)?;
     }
     let result = match operator.simplified {
-        false => layer_of(emit, node, &sum, (-1, operator.epsilon), [2, 3])?,
+        false => {
+            let places = AffineInputs { scale: 2, bias: 3 };
+            layer_of(emit, node, &sum, -1, operator.epsilon, places)?
+        }
         true => {
-            let normal = root_mean_square(emit, &sum, (rank - 1, rank), operator.epsilon)?;
+            let normal = root_mean_square(emit, &sum, rank - 1, rank, operator.epsilon)?;
             let gamma = emit.var(node, 2)?;
             emit.pair("mul", &normal, &gamma)?
         }

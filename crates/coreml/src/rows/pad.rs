@@ -103,7 +103,8 @@ fn padded(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
     pairs: &[(usize, usize)],
-    (mode, value): (&'static str, MilArg),
+    mode: &'static str,
+    value: MilArg,
 ) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
@@ -126,7 +127,7 @@ fn constant(
         return Ok(x.clone());
     }
     if matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32) {
-        return padded(emit, x, pairs, ("constant", value));
+        return padded(emit, x, pairs, "constant", value);
     }
     let mut x = x.clone();
     let mut dims = dims.to_vec();
@@ -190,7 +191,7 @@ fn from_itself(
     let is_float = matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32);
     if let (Some(word), true, true) = (word, fits, is_float) {
         let zero = emit.float(0.0);
-        return padded(emit, x, pairs, (word, zero));
+        return padded(emit, x, pairs, word, zero);
     }
     let mut x = x.clone();
     for (axis, &(begin, end)) in pairs.iter().enumerate() {
@@ -199,7 +200,7 @@ fn from_itself(
         }
         x = match (mode, dims[axis].known()) {
             (_, Some(len)) => looked_up(emit, &x, axis, &sources(len, begin, end, mode))?,
-            (PadMode::Edge, None) => edged(emit, &x, dims.len(), axis, (begin, end))?,
+            (PadMode::Edge, None) => edged(emit, &x, dims.len(), axis, begin, end)?,
             _ => return refuse("a frame of an axis whose length only a run knows"),
         };
     }
@@ -232,7 +233,8 @@ fn edged(
     x: &MilVar,
     rank: usize,
     axis: usize,
-    (begin, end): (usize, usize),
+    begin: usize,
+    end: usize,
 ) -> Result<MilVar> {
     let repeated = |emit: &mut ProgramEmitter<'_>, edge: MilVar, count: usize| -> Result<MilVar> {
         let mut repeats = vec![1; rank];
@@ -241,7 +243,7 @@ fn edged(
     };
     let mut parts = Vec::with_capacity(3);
     if begin > 0 {
-        let first = part_of(emit, x, rank, (axis, 0, 1))?;
+        let first = part_of(emit, x, rank, axis, 0, 1)?;
         parts.push(repeated(emit, first, begin)?);
     }
     parts.push(x.clone());

@@ -174,7 +174,10 @@ fn average_pool(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar
     inputs.push(("exclude_padding_from_average", MilArg::Bool(without)));
     over(emit, node, window.channels_last, |emit, x| {
         let x = match &around {
-            Some(pads) => padded(emit, x, pads.split_at(pads.len() / 2))?,
+            Some(pads) => {
+                let (front, behind) = pads.split_at(pads.len() / 2);
+                padded(emit, x, front, behind)?
+            }
             None => x.clone(),
         };
         inputs.push(("x", MilArg::Var(x)));

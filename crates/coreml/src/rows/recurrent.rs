@@ -72,7 +72,8 @@ impl<'n> RecurrentLayer<'n> {
         &self,
         emit: &ProgramEmitter<'_>,
         at: usize,
-        (pass, first): (usize, usize),
+        pass: usize,
+        first: usize,
         order: &[usize],
     ) -> Result<(Vec<f32>, usize)> {
         let shape = emit.shape(emit.input(self.node, at)?)?;
@@ -91,7 +92,7 @@ impl<'n> RecurrentLayer<'n> {
 
     /// The weights of a pass for the input or for the state.
     fn weights(&self, emit: &mut ProgramEmitter<'_>, at: usize, pass: usize) -> Result<MilVar> {
-        let (all, width) = self.rows(emit, at, (pass, 0), self.gates)?;
+        let (all, width) = self.rows(emit, at, pass, 0, self.gates)?;
         emit.floats(&[self.gates.len() * self.hidden, width], all)
     }
 
@@ -101,8 +102,8 @@ impl<'n> RecurrentLayer<'n> {
         if self.node.input(3).is_none() {
             return Ok([0, 1].map(|_| vec![0.0; count * self.hidden]));
         }
-        let input = self.rows(emit, 3, (pass, 0), self.gates)?.0;
-        Ok([input, self.rows(emit, 3, (pass, count), self.gates)?.0])
+        let input = self.rows(emit, 3, pass, 0, self.gates)?.0;
+        Ok([input, self.rows(emit, 3, pass, count, self.gates)?.0])
     }
 
     /// The sum of both.
@@ -231,7 +232,7 @@ fn lstm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         inputs.push((state, MilArg::Var(layer.weights(emit, 2, pass)?)));
         inputs.push((bias, MilArg::Var(layer.bias(emit, pass)?)));
         if node.input(7).is_some() {
-            let (all, _) = layer.rows(emit, 7, (pass, 0), &[0, 2, 1])?;
+            let (all, _) = layer.rows(emit, 7, pass, 0, &[0, 2, 1])?;
             inputs.push((peephole, MilArg::Var(emit.floats(&[all.len()], all)?)));
         }
     }
@@ -245,7 +246,8 @@ fn lstm(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 /// those of a pass.
 fn passes(
     emit: &mut ProgramEmitter<'_>,
-    (layer, shared): (&RecurrentLayer<'_>, &RecurrentAttributes),
+    layer: &RecurrentLayer<'_>,
+    shared: &RecurrentAttributes,
     operator: &str,
     parameters: impl Fn(&mut ProgramEmitter<'_>, usize) -> Result<Vec<(&'static str, MilArg)>>,
 ) -> Result<Vec<MilVar>> {
@@ -307,7 +309,7 @@ fn gru(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let &[gate, output] = words.as_slice() else {
         return refuse("a layer without two activations");
     };
-    passes(emit, (&layer, shared), "gru", |emit, pass| {
+    passes(emit, &layer, shared, "gru", |emit, pass| {
         let mut inputs = vec![
             ("recurrent_activation", MilArg::Text(gate)),
             ("activation", MilArg::Text(output)),
@@ -332,7 +334,7 @@ fn rnn(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let &[activation] = words.as_slice() else {
         return refuse("a layer without an activation");
     };
-    passes(emit, (&layer, shared), "rnn", |emit, pass| {
+    passes(emit, &layer, shared, "rnn", |emit, pass| {
         let bias = layer.bias(emit, pass)?;
         Ok(vec![("activation", MilArg::Text(activation)), ("bias", MilArg::Var(bias))])
     })

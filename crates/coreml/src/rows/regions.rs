@@ -41,8 +41,10 @@ fn scaled(emit: &mut ProgramEmitter<'_>, x: &MilVar, factor: f32, shift: f32) ->
 fn shares(
     emit: &mut ProgramEmitter<'_>,
     operator: &RoiAlign,
-    (start, end): (&MilVar, &MilVar),
-    (cells, length): (usize, usize),
+    start: &MilVar,
+    end: &MilVar,
+    cells: usize,
+    length: usize,
 ) -> Result<MilVar> {
     let scale = operator.spatial_scale;
     let shift = if operator.half_pixel { -0.5 } else { 0.0 };
@@ -108,13 +110,13 @@ fn roi_align(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> 
         edges.push(column(emit, &regions, 2, at)?);
     }
     let [left, top, right, bottom] = edges.as_slice() else { return refuse("no edges") };
-    let rows = shares(emit, operator, (top, bottom), (operator.output[0], height))?;
-    let columns = shares(emit, operator, (left, right), (operator.output[1], width))?;
+    let rows = shares(emit, operator, top, bottom, operator.output[0], height)?;
+    let columns = shares(emit, operator, left, right, operator.output[1], width)?;
     let rows = emit.unsqueeze(&rows, &[1])?;
     let columns = emit.unsqueeze(&columns, &[1])?;
     let each = gather_rows(emit, &x, &images, 0)?;
-    let lines = product(emit, &rows, &each, [false, false])?;
-    Ok(vec![product(emit, &lines, &columns, [false, true])?])
+    let lines = product(emit, &rows, &each, false, false)?;
+    Ok(vec![product(emit, &lines, &columns, false, true)?])
 }
 
 /// Boxes of each class of each image apart, as Core ML takes them: `[images · classes, 4, boxes]` by their
@@ -123,7 +125,9 @@ fn boxes_of(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     operator: &NonMaxSuppression,
-    [images, classes, count]: [usize; 3],
+    images: usize,
+    classes: usize,
+    count: usize,
 ) -> Result<MilVar> {
     let boxes = emit.var(node, 0)?;
     let boxes = match operator.center_point_box {
@@ -173,7 +177,7 @@ fn suppress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         return refuse("no boxes at all");
     }
     let iou = if node.input(3).is_some() { emit.number(node, 3)? } else { 0.0 };
-    let boxes = boxes_of(emit, node, operator, [images, classes, count])?;
+    let boxes = boxes_of(emit, node, operator, images, classes, count)?;
     let scores = emit.var(node, 1)?;
     let each = images * classes;
     let scores = emit.reshape(&scores, &[each, 1, count])?;
@@ -195,7 +199,7 @@ fn suppress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         let enough = emit.pair("greater", &best, least)?;
         kept = emit.pair("logical_and", &kept, &enough)?;
     }
-    let whole = chosen(emit, places, [images, classes, most])?;
+    let whole = chosen(emit, places, images, classes, most)?;
     let kept = emit.cast(&kept, MilElement::Int32)?;
     let kept = emit.reshape(&kept, &[each * most])?;
     let rows = emit.op("non_zero", vec![("x", MilArg::Var(kept))])?;
@@ -207,7 +211,9 @@ fn suppress(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 fn chosen(
     emit: &mut ProgramEmitter<'_>,
     places: &MilVar,
-    [images, classes, most]: [usize; 3],
+    images: usize,
+    classes: usize,
+    most: usize,
 ) -> Result<MilVar> {
     let count = images * classes * most;
     let mut owners = Vec::with_capacity(2 * count);

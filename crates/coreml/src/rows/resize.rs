@@ -241,9 +241,18 @@ fn around(
     emit.select(&inside, x.into(), outside)
 }
 
+/// Whole factors that the last two axes become longer by.
+#[derive(Clone, Copy)]
+struct PlaneFactors {
+    /// The factor of the last axis but one.
+    height: usize,
+    /// The factor of the last axis.
+    width: usize,
+}
+
 /// An operator that does the same to the last two axes.
 enum PlaneOperator {
-    Repeated([usize; 2]),
+    Repeated(PlaneFactors),
     Bilinear([Option<usize>; 2], &'static str),
 }
 
@@ -255,8 +264,8 @@ impl PlaneOperator {
         let of = |at: usize| axes.iter().find(|axis| axis.at == at);
         let last = [of(rank - 2), of(rank - 1)];
         if nearest {
-            let [tall, wide] = last.map(|axis| axis.map_or(Some(1), ResizedAxis::factor));
-            return Some(Self::Repeated([tall?, wide?]));
+            let [height, width] = last.map(|axis| axis.map_or(Some(1), ResizedAxis::factor));
+            return Some(Self::Repeated(PlaneFactors { height: height?, width: width? }));
         }
         if axes.iter().any(|axis| axis.samples.iter().any(Option::is_none)) {
             return None;
@@ -297,15 +306,11 @@ impl PlaneOperator {
     }
 }
 
-fn repeated(
-    emit: &mut ProgramEmitter<'_>,
-    x: &MilVar,
-    [height, width]: [usize; 2],
-) -> Result<MilVar> {
+fn repeated(emit: &mut ProgramEmitter<'_>, x: &MilVar, factors: PlaneFactors) -> Result<MilVar> {
     let inputs = vec![
         ("x", x.into()),
-        ("scale_factor_height", MilArg::Int(small(height)?)),
-        ("scale_factor_width", MilArg::Int(small(width)?)),
+        ("scale_factor_height", MilArg::Int(small(factors.height)?)),
+        ("scale_factor_width", MilArg::Int(small(factors.width)?)),
     ];
     emit.op("upsample_nearest_neighbor", inputs)
 }
@@ -316,7 +321,7 @@ fn factors(
     node: &Node,
     operator: &Resize,
     rank: usize,
-) -> Result<[usize; 2]> {
+) -> Result<PlaneFactors> {
     let scales = match (&operator.scales, operator.scales_input) {
         (Some(scales), _) => scales.clone(),
         (None, Some(at)) if node.input(at).is_some() => {
@@ -346,7 +351,7 @@ fn factors(
                 clippy::cast_sign_loss,
                 reason = "whole numbers of 1 and more"
             )]
-            let whole = [height as usize, width as usize];
+            let whole = PlaneFactors { height: height as usize, width: width as usize };
             Ok(whole)
         }
         _ => refuse(format!("factors {found:?} of axes whose lengths only a run knows")),
@@ -358,7 +363,7 @@ fn by_factors(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
     operator: &Resize,
-    factors: [usize; 2],
+    factors: PlaneFactors,
 ) -> Result<MilVar> {
     if !matches!(emit.element_of(x)?, MilElement::Fp16 | MilElement::Fp32) {
         return refuse("a length that only a run knows of an image without floats");
@@ -372,11 +377,10 @@ fn by_factors(
         ResizeInterpolation::Linear
             if plain && operator.coordinates == CoordinateMode::HalfPixel && emit.opset() >= 6 =>
         {
-            let [height, width] = factors;
             let inputs = vec![
                 ("x", x.into()),
-                ("scale_factor_height", MilArg::Int(small(height)?)),
-                ("scale_factor_width", MilArg::Int(small(width)?)),
+                ("scale_factor_height", MilArg::Int(small(factors.height)?)),
+                ("scale_factor_width", MilArg::Int(small(factors.width)?)),
                 ("align_corners", MilArg::Bool(false)),
                 ("half_pixel_centers", MilArg::Bool(true)),
             ];
@@ -390,13 +394,13 @@ fn by_factors(
 }
 
 /// Returns whether the nearest elements are those that are repeated.
-fn repeats(operator: &Resize, factors: [usize; 2]) -> bool {
+fn repeats(operator: &Resize, factors: PlaneFactors) -> bool {
     let simple = !matches!(
         operator.coordinates,
         CoordinateMode::AlignCorners | CoordinateMode::TfCropAndResize
     );
     simple
-        && factors.iter().all(|&factor| {
+        && [factors.height, factors.width].into_iter().all(|factor| {
             let len = 5;
             #[allow(clippy::cast_possible_truncation, reason = "a small whole number")]
             let scales = Tensor::vector(vec![number(factor) as f32]);

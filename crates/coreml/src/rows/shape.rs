@@ -175,7 +175,7 @@ fn expand(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
             _ if from.same(to) => LengthElement::Known(1),
             (Some(1), Some(len)) => LengthElement::Known(small(len)?),
             (Some(_), Some(_)) => LengthElement::Known(1),
-            _ => LengthElement::Found(computed_repeat(emit, node, &x, (axis, from), out.len())?),
+            _ => LengthElement::Found(computed_repeat(emit, node, &x, axis, from, out.len())?),
         });
     }
     tiled(emit, &x, repeats)
@@ -186,7 +186,8 @@ fn computed_repeat(
     emit: &mut ProgramEmitter<'_>,
     node: &Node,
     x: &MilVar,
-    (axis, from): (usize, &Dim),
+    axis: usize,
+    from: &Dim,
     rank: usize,
 ) -> Result<MilVar> {
     let id = emit.input(node, 1)?;

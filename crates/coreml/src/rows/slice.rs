@@ -254,12 +254,14 @@ pub(super) fn zero_of(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilAr
     })
 }
 
-/// A part of one axis.
+/// The positions `start..end` of one axis.
 pub(super) fn part_of(
     emit: &mut ProgramEmitter<'_>,
     x: &MilVar,
     rank: usize,
-    (axis, start, end): (usize, usize, usize),
+    axis: usize,
+    start: usize,
+    end: usize,
 ) -> Result<MilVar> {
     emit.cut(x, SliceTake::whole(rank).range(axis, start, end)?)
 }
