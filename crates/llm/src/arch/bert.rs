@@ -7,7 +7,8 @@ use super::CheckpointWeights;
 use super::encoder::{
     EncoderArchitecture, EncoderShape, attention, head_width, key_mask, per_token, product,
 };
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
+use super::step::AttentionOperands;
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 
@@ -233,19 +234,22 @@ impl BertArchitecture {
     ) -> Result<ValueId> {
         let hidden = self.shape.hidden;
         let [query, key, value, out] = self.names.attention;
-        let mut part = |name: &str| product(net, x, &format!("{at}.{name}"), [hidden; 2], true);
-        let rows = [part(query)?, part(key)?, part(value)?];
+        let square = LinearSizes::square(hidden);
+        let mut part = |name: &str| product(net, x, &format!("{at}.{name}"), square, true);
+        let rows = AttentionOperands { query: part(query)?, key: part(key)?, value: part(value)? };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head")]
         let scale = 1.0 / (self.width as f32).sqrt();
-        let attended = attention(net, rows, mask, [self.heads, self.width], scale)?;
-        let attended = product(net, attended, &format!("{at}.{out}"), [hidden; 2], true)?;
+        let attended = attention(net, rows, mask, self.heads, self.width, scale)?;
+        let attended = product(net, attended, &format!("{at}.{out}"), square, true)?;
         let sum = net.one("Add", &[], &[attended, x])?;
         let [behind, last] = self.names.norms;
         let x = self.normalised(net, sum, &format!("{at}.{behind}"))?;
         let [inward, outward] = self.names.network;
-        let inner = product(net, x, &format!("{at}.{inward}"), [hidden, self.inner], true)?;
+        let sizes = LinearSizes { inputs: hidden, outputs: self.inner };
+        let inner = product(net, x, &format!("{at}.{inward}"), sizes, true)?;
         let active = self.active(net, inner)?;
-        let outer = product(net, active, &format!("{at}.{outward}"), [self.inner, hidden], true)?;
+        let sizes = LinearSizes { inputs: self.inner, outputs: hidden };
+        let outer = product(net, active, &format!("{at}.{outward}"), sizes, true)?;
         let sum = net.one("Add", &[], &[outer, x])?;
         self.normalised(net, sum, &format!("{at}.{last}"))
     }
@@ -273,9 +277,9 @@ impl BertArchitecture {
         let hidden = self.shape.hidden;
         let first = net.constant("first", Tensor::scalar(0_i64));
         let row = net.one("Gather", &[("axis", AttributeValue::Int(1))], &[x, first])?;
-        let inner = net.linear(row, dense, [hidden; 2], true)?;
+        let inner = net.linear(row, dense, LinearSizes::square(hidden), true)?;
         let inner = net.one(activation, &[], &[inner])?;
-        net.linear(inner, out, [hidden, labels], true)
+        net.linear(inner, out, LinearSizes { inputs: hidden, outputs: labels }, true)
     }
 }
 

@@ -6,9 +6,9 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
 use super::fixed::LookUpKey;
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
 use super::rope::RopeScaling;
-use super::step::{LayerHeads, StepForm};
+use super::step::{AttentionOperands, LayerHeads, StepAngles, StepForm};
 use super::{BuiltArchitecture, CheckpointWeights, GraphForm, ModelShape, contradiction, layers};
 use crate::config::JsonConfig;
 use crate::error::Result;
@@ -76,8 +76,8 @@ impl DecoderTraits {
     ) -> Result<BuiltArchitecture> {
         let mut net = NetBuilder::new(name, weights);
         let step = StepForm::inputs(&mut net, &self.shape, form);
-        let tables = self.rope.tables(form.positions(&self.shape))?;
-        let tables = step.angles(&mut net, "", tables);
+        let [cos, sin] = self.rope.tables(form.positions(&self.shape))?;
+        let angles = step.angles(&mut net, "", cos, sin);
         let shape = [self.shape.vocabulary, self.hidden];
         let mut x =
             step.looked_up(&mut net, "model.embed_tokens.weight", shape, LookUpKey::Token)?;
@@ -85,7 +85,7 @@ impl DecoderTraits {
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");
             let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
-            let (attended, kept) = self.attention(&mut net, normal, &step, tables, layer)?;
+            let (attended, kept) = self.attention(&mut net, normal, &step, angles, layer)?;
             caches.extend(kept);
             x = net.one("Add", &[], &[x, attended])?;
             let behind = format!("{at}.post_attention_layernorm");
@@ -97,7 +97,7 @@ impl DecoderTraits {
         let wanted = step.wanted(&mut net, x)?;
         let last = self.normalised(&mut net, wanted, "model.norm")?;
         let words = if self.tied { "model.embed_tokens" } else { "lm_head" };
-        let sizes = [self.hidden, self.shape.vocabulary];
+        let sizes = LinearSizes { inputs: self.hidden, outputs: self.shape.vocabulary };
         let logits = step.logits(&mut net, last, words, sizes)?;
         step.outputs(&mut net, &logits, caches)?;
         // Some checkpoints keep tables, and tied weights a second time.
@@ -116,7 +116,7 @@ impl DecoderTraits {
         net: &mut NetBuilder<'_>,
         x: ValueId,
         step: &StepForm,
-        tables: [ValueId; 2],
+        angles: StepAngles,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         let at = format!("model.layers.{layer}.self_attn");
@@ -125,17 +125,18 @@ impl DecoderTraits {
         let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
         let names = ["q_proj", "k_proj", "v_proj"].map(|name| format!("{at}.{name}"));
         let names = [names[0].as_str(), names[1].as_str(), names[2].as_str()];
-        let [mut query, mut key, value] = net.linears(x, names, (self.hidden, columns), bias)?;
+        let [mut query, mut key, value] = net.linears(x, names, self.hidden, columns, bias)?;
         if self.normalised_heads {
             query = self.heads_normalised(net, query, &format!("{at}.q_norm"), columns[0])?;
             key = self.heads_normalised(net, key, &format!("{at}.k_norm"), columns[1])?;
         }
-        query = step.turned(net, query, tables, self.heads)?;
-        key = step.turned(net, key, tables, kv_heads)?;
+        query = step.turned(net, query, angles, self.heads)?;
+        key = step.turned(net, key, angles, kv_heads)?;
         let window = self.windows.get(layer).copied().unwrap_or(0);
         let heads = LayerHeads { window, ..LayerHeads::new(self.heads, kv_heads) };
-        let (attended, caches) = step.attended(net, [query, key, value], &heads, layer)?;
-        let sizes = [columns[0], self.hidden];
+        let operands = AttentionOperands { query, key, value };
+        let (attended, caches) = step.attended(net, operands, &heads, layer)?;
+        let sizes = LinearSizes { inputs: columns[0], outputs: self.hidden };
         Ok((net.linear(attended, &format!("{at}.o_proj"), sizes, last_bias)?, caches))
     }
 
@@ -158,12 +159,12 @@ impl DecoderTraits {
 
     /// `down(silu(gate(x)) · up(x))`.
     fn gated(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
-        let inward = [self.hidden, self.inner];
-        let outward = [self.inner, self.hidden];
+        let inward = LinearSizes { inputs: self.hidden, outputs: self.inner };
+        let outward = LinearSizes { inputs: self.inner, outputs: self.hidden };
         let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
         let [gate, up] = [names[0].as_str(), names[1].as_str()];
         if !self.inner_bias
-            && let Some(inner) = net.gated(x, [gate, up], inward, FusedActivation::Silu)?
+            && let Some(inner) = net.gated(x, gate, up, inward, FusedActivation::Silu)?
         {
             return net.linear(inner, &format!("{at}.down_proj"), outward, false);
         }

@@ -9,7 +9,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::bert;
 use super::decoder::int;
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
+use super::step::AttentionOperands;
 use super::{CheckpointWeights, contradiction};
 use crate::config::JsonConfig;
 use crate::error::Result;
@@ -91,20 +92,20 @@ pub(super) fn product(
     net: &mut NetBuilder<'_>,
     x: ValueId,
     name: &str,
-    [inputs, outputs]: [usize; 2],
+    sizes: LinearSizes,
     bias: bool,
 ) -> Result<ValueId> {
-    if let Some(result) = net.held_linear(x, name, [inputs, outputs], bias)? {
+    if let Some(result) = net.held_linear(x, name, sizes, bias)? {
         return Ok(result);
     }
-    let weight = net.floats(&format!("{name}.weight"), &[outputs, inputs])?;
+    let weight = net.floats(&format!("{name}.weight"), &[sizes.outputs, sizes.inputs])?;
     let turned = [("perm", AttributeValue::Ints(vec![1, 0]))];
     let weight = net.one("Transpose", &turned, &[weight])?;
     let result = net.one("MatMul", &[], &[x, weight])?;
     if !bias {
         return Ok(result);
     }
-    let bias = net.floats(&format!("{name}.bias"), &[outputs])?;
+    let bias = net.floats(&format!("{name}.bias"), &[sizes.outputs])?;
     net.one("Add", &[], &[result, bias])
 }
 
@@ -112,7 +113,8 @@ pub(super) fn product(
 pub(super) fn heads_apart(
     net: &mut NetBuilder<'_>,
     x: ValueId,
-    [heads, width]: [usize; 2],
+    heads: usize,
+    width: usize,
 ) -> Result<ValueId> {
     let shape = net.constant("heads", Tensor::vector(vec![0, 0, int(heads), int(width)]));
     net.one("Reshape", &[], &[x, shape])
@@ -121,22 +123,24 @@ pub(super) fn heads_apart(
 /// Attention of rows `[batch, length, heads · width]` with what is added to the scores.
 pub(super) fn attention(
     net: &mut NetBuilder<'_>,
-    rows: [ValueId; 3],
+    rows: AttentionOperands,
     added: ValueId,
-    [heads, width]: [usize; 2],
+    heads: usize,
+    width: usize,
     scale: f32,
 ) -> Result<ValueId> {
-    let mut apart = rows;
-    for value in &mut apart {
-        *value = heads_apart(net, *value, [heads, width])?;
-    }
+    let apart = AttentionOperands {
+        query: heads_apart(net, rows.query, heads, width)?,
+        key: heads_apart(net, rows.key, heads, width)?,
+        value: heads_apart(net, rows.value, heads, width)?,
+    };
     attention_of(net, apart, added, heads * width, scale)
 }
 
 /// The same of vectors `[batch, length, heads, width]`, whose results have so many columns together.
 pub(super) fn attention_of(
     net: &mut NetBuilder<'_>,
-    [query, key, value]: [ValueId; 3],
+    vectors: AttentionOperands,
     added: ValueId,
     columns: usize,
     scale: f32,
@@ -144,7 +148,8 @@ pub(super) fn attention_of(
     let order = || AttributeValue::Ints(vec![0, 2, 1, 3]);
     let mut attributes = vec![("scale", AttributeValue::Float(scale))];
     attributes.extend(["q_perm", "k_perm", "v_perm", "out_perm"].map(|name| (name, order())));
-    let found = net.one("ai.galatea:Attention", &attributes, &[query, key, value, added])?;
+    let inputs = [vectors.query, vectors.key, vectors.value, added];
+    let found = net.one("ai.galatea:Attention", &attributes, &inputs)?;
     let shape = net.constant("rows", Tensor::vector(vec![0, 0, int(columns)]));
     net.one("Reshape", &[], &[found, shape])
 }

@@ -10,8 +10,8 @@ use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, V
 use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::int;
-use super::net::NetBuilder;
-use super::step::LayerHeads;
+use super::net::{LinearSizes, NetBuilder};
+use super::step::{AttentionOperands, LayerHeads, StepAngles};
 use super::{CheckpointWeights, ModelShape, contradiction};
 use crate::error::{LlmError, LlmErrorKind, Result};
 
@@ -135,7 +135,8 @@ impl FixedStep {
     fn rows(
         &self,
         net: &mut NetBuilder<'_>,
-        (input, by): (&str, LookUpKey),
+        input: &str,
+        by: LookUpKey,
         rows: Tensor,
         dims: &[usize],
     ) -> ValueId {
@@ -159,7 +160,7 @@ impl FixedStep {
             LookUpKey::Token => "embeddings",
             LookUpKey::Position => "places",
         };
-        Ok(self.rows(net, (input, by), table, &[self.options.rows, sizes[1]]))
+        Ok(self.rows(net, input, by, table, &[self.options.rows, sizes[1]]))
     }
 
     /// The angles of a row are those of all its heads.
@@ -167,14 +168,14 @@ impl FixedStep {
         &self,
         net: &mut NetBuilder<'_>,
         kind: &str,
-        tables: [Tensor; 2],
-    ) -> [ValueId; 2] {
-        let mut names = [format!("cos{kind}"), format!("sin{kind}")].into_iter();
-        tables.map(|table| {
+        cos: Tensor,
+        sin: Tensor,
+    ) -> StepAngles {
+        let mut rows = |name: String, table: Tensor| {
             let dims = [self.options.rows, 1, table.shape().last().copied().unwrap_or(1)];
-            let name = names.next().unwrap_or_default();
-            self.rows(net, (&name, LookUpKey::Position), table, &dims)
-        })
+            self.rows(net, &name, LookUpKey::Position, table, &dims)
+        };
+        StepAngles { cos: rows(format!("cos{kind}"), cos), sin: rows(format!("sin{kind}"), sin) }
     }
 
     /// Both halves of each head turned.
@@ -182,15 +183,16 @@ impl FixedStep {
         &self,
         net: &mut NetBuilder<'_>,
         x: ValueId,
-        [cos, sin]: [ValueId; 2],
+        angles: StepAngles,
         heads: usize,
     ) -> Result<ValueId> {
         let rows = self.options.rows;
         if self.options.exported {
             let apart = self.by_head(net, x, heads)?;
-            let [cos, sin] =
-                [cos, sin].map(|table| reshaped(net, table, &[1, rows, self.head_size / 2]));
-            let turned = net.one("RotaryEmbedding", &[], &[apart, cos?, sin?])?;
+            let pairs = [1, rows, self.head_size / 2];
+            let cos = reshaped(net, angles.cos, &pairs)?;
+            let sin = reshaped(net, angles.sin, &pairs)?;
+            let turned = net.one("RotaryEmbedding", &[], &[apart, cos, sin])?;
             let back = turned_axes(net, turned, &[0, 2, 1, 3])?;
             return reshaped(net, back, &[rows, heads * self.head_size]);
         }
@@ -199,10 +201,10 @@ impl FixedStep {
         let parts = ("num_outputs", AttributeValue::Int(2));
         let [first, second] = net.several("Split", &[last.clone(), parts], &[apart])?;
         let mut product = |a, b| net.one("Mul", &[], &[a, b]);
-        let own = product(first, cos)?;
-        let other = product(second, sin)?;
-        let behind = product(second, cos)?;
-        let before = product(first, sin)?;
+        let own = product(first, angles.cos)?;
+        let other = product(second, angles.sin)?;
+        let behind = product(second, angles.cos)?;
+        let before = product(first, angles.sin)?;
         let front = net.one("Sub", &[], &[own, other])?;
         let back = net.one("Add", &[], &[behind, before])?;
         let turned = net.one("Concat", &[last], &[front, back])?;
@@ -239,7 +241,7 @@ impl FixedStep {
     pub(super) fn attended(
         &self,
         net: &mut NetBuilder<'_>,
-        [query, key, value]: [ValueId; 3],
+        operands: AttentionOperands,
         heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
@@ -250,7 +252,7 @@ impl FixedStep {
         let exported = exported && heads.softcap <= 0.0;
         let caches = self.caches.get(layer).copied();
         let caches = caches.ok_or_else(|| contradiction(format!("there is no layer {layer}")))?;
-        let mut kept = [key, value];
+        let mut kept = [operands.key, operands.value];
         for (new, cache) in kept.iter_mut().zip(caches) {
             let rows = self.by_head(net, *new, self.kv_heads)?;
             *new = net.one("TensorScatter", &[], &[cache, rows, self.start])?;
@@ -259,7 +261,7 @@ impl FixedStep {
         let scale = heads.scale.unwrap_or_else(|| 1.0 / (size as f32).sqrt());
         let scale = net.constant("scale", Tensor::scalar(scale));
         // Before the product, so that its sums stay small.
-        let query = net.one("Mul", &[], &[query, scale])?;
+        let query = net.one("Mul", &[], &[operands.query, scale])?;
         let mut query = self.by_head(net, query, own)?;
         let joined = own / shared * rows;
         let grouped = own != shared && !exported;
@@ -306,8 +308,9 @@ impl FixedStep {
         net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
-        [inputs, outputs]: [usize; 2],
+        sizes: LinearSizes,
     ) -> Result<Vec<ValueId>> {
+        let LinearSizes { inputs, outputs } = sizes;
         let name = format!("{name}.weight");
         let matrix = net.weight(&name, &[outputs, inputs])?;
         let part = |first: usize| -> Result<ValueId> {

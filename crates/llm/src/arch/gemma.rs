@@ -6,9 +6,9 @@ use galatea_tensor::Tensor;
 
 use super::decoder::{self, int, rms};
 use super::fixed::LookUpKey;
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
 use super::rope::RopeScaling;
-use super::step::{LayerHeads, StepForm};
+use super::step::{AttentionOperands, LayerHeads, StepAngles, StepForm};
 use super::{
     BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
 };
@@ -83,7 +83,7 @@ impl GemmaArchitecture {
             scale,
             softcaps: [softcap("attn_logit_softcapping")?, softcap("final_logit_softcapping")?],
             windows: windows(config, shape.layers)?,
-            ropes: ropes(config, (shape.head_size, shape.positions))?,
+            ropes: ropes(config, shape.head_size, shape.positions)?,
             tied: config.flag("tie_word_embeddings", true)?,
             bias: config.flag("attention_bias", false)?,
             shape,
@@ -101,8 +101,8 @@ impl GemmaArchitecture {
         let step = StepForm::inputs(&mut net, &self.shape, form);
         let mut tables = Vec::new();
         for (rope, kind) in self.ropes.iter().zip(["_window", ""]) {
-            let both = rope.tables(form.positions(&self.shape))?;
-            tables.push(step.angles(&mut net, kind, both));
+            let [cos, sin] = rope.tables(form.positions(&self.shape))?;
+            tables.push(step.angles(&mut net, kind, cos, sin));
         }
         let shape = [self.shape.vocabulary, self.hidden];
         let words = format!("{prefix}embed_tokens.weight");
@@ -113,9 +113,10 @@ impl GemmaArchitecture {
         let mut caches = Vec::new();
         for (layer, &window) in self.windows.iter().enumerate() {
             let at = format!("{prefix}layers.{layer}");
-            let table = tables.get(usize::from(window == 0)).copied().unwrap_or([x; 2]);
+            let angles = tables.get(usize::from(window == 0)).copied();
+            let angles = angles.unwrap_or(StepAngles { cos: x, sin: x });
             let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
-            let rows = self.rows(&mut net, normal, &format!("{at}.self_attn"), (&step, table))?;
+            let rows = self.rows(&mut net, normal, &format!("{at}.self_attn"), &step, angles)?;
             let heads = LayerHeads {
                 window,
                 scale: Some(self.scale),
@@ -124,7 +125,8 @@ impl GemmaArchitecture {
             };
             let (attended, kept) = step.attended(&mut net, rows, &heads, layer)?;
             caches.extend(kept);
-            let sizes = [self.heads * self.shape.head_size, self.hidden];
+            let columns = self.heads * self.shape.head_size;
+            let sizes = LinearSizes { inputs: columns, outputs: self.hidden };
             let out = net.linear(attended, &format!("{at}.self_attn.o_proj"), sizes, self.bias)?;
             let out = self.normalised(&mut net, out, &format!("{at}.post_attention_layernorm"))?;
             x = net.one("Add", &[], &[x, out])?;
@@ -140,7 +142,7 @@ impl GemmaArchitecture {
         let last = self.normalised(&mut net, wanted, &format!("{prefix}norm"))?;
         let head = format!("{}lm_head", prefix.strip_suffix("model.").unwrap_or_default());
         let words = if self.tied { format!("{prefix}embed_tokens") } else { head.clone() };
-        let sizes = [self.hidden, self.shape.vocabulary];
+        let sizes = LinearSizes { inputs: self.hidden, outputs: self.shape.vocabulary };
         let logits = step.logits(&mut net, last, &words, sizes)?;
         let capped = |part| self.capped(&mut net, part);
         let logits = logits.into_iter().map(capped).collect::<Result<Vec<_>>>()?;
@@ -165,13 +167,14 @@ impl GemmaArchitecture {
         net: &mut NetBuilder<'_>,
         x: ValueId,
         at: &str,
-        (step, tables): (&StepForm, [ValueId; 2]),
-    ) -> Result<[ValueId; 3]> {
+        step: &StepForm,
+        angles: StepAngles,
+    ) -> Result<AttentionOperands> {
         let ModelShape { kv_heads, head_size, .. } = self.shape;
         let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
         let names = ["q_proj", "k_proj", "v_proj"].map(|name| format!("{at}.{name}"));
         let names = [names[0].as_str(), names[1].as_str(), names[2].as_str()];
-        let [query, key, value] = net.linears(x, names, (self.hidden, columns), self.bias)?;
+        let [query, key, value] = net.linears(x, names, self.hidden, columns, self.bias)?;
         let mut turned = |rows: ValueId, name: &str, heads: usize| -> Result<ValueId> {
             let each = net.constant("heads", Tensor::vector(vec![-1_i64, int(head_size)]));
             let vectors = net.one("Reshape", &[], &[rows, each])?;
@@ -180,18 +183,20 @@ impl GemmaArchitecture {
             let columns = int(heads * head_size);
             let whole = net.constant("rows", Tensor::vector(vec![-1_i64, columns]));
             let rows = net.one("Reshape", &[], &[vectors, whole])?;
-            step.turned(net, rows, tables, heads)
+            step.turned(net, rows, angles, heads)
         };
-        Ok([turned(query, "q", self.heads)?, turned(key, "k", kv_heads)?, value])
+        let query = turned(query, "q", self.heads)?;
+        let key = turned(key, "k", kv_heads)?;
+        Ok(AttentionOperands { query, key, value })
     }
 
     /// `down(gelu(gate(x)) · up(x))`.
     fn gated(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
-        let inward = [self.hidden, self.inner];
-        let outward = [self.inner, self.hidden];
+        let inward = LinearSizes { inputs: self.hidden, outputs: self.inner };
+        let outward = LinearSizes { inputs: self.inner, outputs: self.hidden };
         let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
         let [gate, up] = [names[0].as_str(), names[1].as_str()];
-        if let Some(inner) = net.gated(x, [gate, up], inward, FusedActivation::GeluTanh)? {
+        if let Some(inner) = net.gated(x, gate, up, inward, FusedActivation::GeluTanh)? {
             return net.linear(inner, &format!("{at}.down_proj"), outward, false);
         }
         let gate = net.linear(x, gate, inward, false)?;
@@ -242,7 +247,7 @@ fn windows(config: &JsonConfig, layers: usize) -> Result<Vec<usize>> {
 }
 
 /// Rotations of layers with a window, and of the others.
-fn ropes(config: &JsonConfig, sizes: (usize, usize)) -> Result<[RopeScaling; 2]> {
+fn ropes(config: &JsonConfig, width: usize, positions: usize) -> Result<[RopeScaling; 2]> {
     let newer = config.object("rope_parameters")?;
     let rope =
         |layers: &str, key: &str, base: f64, older: Option<JsonConfig>| -> Result<RopeScaling> {
@@ -251,9 +256,9 @@ fn ropes(config: &JsonConfig, sizes: (usize, usize)) -> Result<[RopeScaling; 2]>
                 None => older,
             };
             let base = config.positive_or(key, base)?;
-            let Some(own) = own else { return Ok(RopeScaling::plain(base, sizes.0)) };
+            let Some(own) = own else { return Ok(RopeScaling::plain(base, width)) };
             let base = own.positive_or("rope_theta", base)?;
-            RopeScaling::variant(config, &own, base, sizes)
+            RopeScaling::variant(config, &own, base, width, positions)
         };
     let local = rope("sliding_attention", "rope_local_base_freq", 10_000.0, None)?;
     let older = config.object("rope_scaling")?;

@@ -5,8 +5,8 @@ use galatea_tensor::Tensor;
 
 use super::decoder::int;
 use super::fixed::LookUpKey;
-use super::net::NetBuilder;
-use super::step::{LayerHeads, StepForm};
+use super::net::{LinearSizes, NetBuilder};
+use super::step::{AttentionOperands, LayerHeads, StepForm};
 use super::{
     BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
     layers,
@@ -70,26 +70,31 @@ fn build(
     for layer in 0..shape.layers {
         let at = format!("h.{layer}");
         let normal = model.normalised(x, &format!("{at}.ln_1"))?;
-        let joined = model.linear(normal, &format!("{at}.attn.c_attn"), [hidden, 3 * hidden])?;
+        let sizes = LinearSizes { inputs: hidden, outputs: 3 * hidden };
+        let joined = model.linear(normal, &format!("{at}.attn.c_attn"), sizes)?;
         let lengths = model.net.constant("lengths", Tensor::vector(vec![int(hidden); 3]));
         let axis = [("axis", AttributeValue::Int(1))];
-        let parts: [ValueId; 3] = model.net.several("Split", &axis, &[joined, lengths])?;
+        let [query, key, value] = model.net.several("Split", &axis, &[joined, lengths])?;
+        let operands = AttentionOperands { query, key, value };
         let heads = LayerHeads::new(shape.kv_heads, shape.kv_heads);
-        let (attended, kept) = step.attended(&mut model.net, parts, &heads, layer)?;
+        let (attended, kept) = step.attended(&mut model.net, operands, &heads, layer)?;
         caches.extend(kept);
-        let attended = model.linear(attended, &format!("{at}.attn.c_proj"), [hidden; 2])?;
+        let sizes = LinearSizes::square(hidden);
+        let attended = model.linear(attended, &format!("{at}.attn.c_proj"), sizes)?;
         x = model.net.one("Add", &[], &[x, attended])?;
         let normal = model.normalised(x, &format!("{at}.ln_2"))?;
-        let inside = model.linear(normal, &format!("{at}.mlp.c_fc"), [hidden, inner])?;
+        let sizes = LinearSizes { inputs: hidden, outputs: inner };
+        let inside = model.linear(normal, &format!("{at}.mlp.c_fc"), sizes)?;
         let tanh = [("approximate", AttributeValue::String("tanh".into()))];
         let active = model.net.one("Gelu", &tanh, &[inside])?;
-        let outside = model.linear(active, &format!("{at}.mlp.c_proj"), [inner, hidden])?;
+        let sizes = LinearSizes { inputs: inner, outputs: hidden };
+        let outside = model.linear(active, &format!("{at}.mlp.c_proj"), sizes)?;
         x = model.net.one("Add", &[], &[x, outside])?;
         step.end(&mut model.net, x);
     }
     let wanted = step.wanted(&mut model.net, x)?;
     let last = model.normalised(wanted, "ln_f")?;
-    let sizes = [hidden, shape.vocabulary];
+    let sizes = LinearSizes { inputs: hidden, outputs: shape.vocabulary };
     let logits = step.logits(&mut model.net, last, &format!("{prefix}wte"), sizes)?;
     step.outputs(&mut model.net, &logits, caches)?;
     // Old checkpoints keep the masks of their attention.
@@ -112,7 +117,7 @@ impl Gpt2Architecture<'_> {
         self.net.one("LayerNormalization", &[epsilon], &[x, scale, bias])
     }
 
-    fn linear(&mut self, x: ValueId, name: &str, sizes: [usize; 2]) -> Result<ValueId> {
+    fn linear(&mut self, x: ValueId, name: &str, sizes: LinearSizes) -> Result<ValueId> {
         self.net.turned_linear(x, &format!("{}{name}", self.prefix), sizes)
     }
 }

@@ -31,6 +31,27 @@ fn rounds(all: &[Arc<dyn BlockWeights>]) -> bool {
     !all.iter().any(|matrix| is_half(&**matrix))
 }
 
+/// Sizes of a projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinearSizes {
+    /// Length of a row.
+    pub(super) inputs: usize,
+    /// Length of a row's result.
+    pub(super) outputs: usize,
+}
+
+impl LinearSizes {
+    /// Sizes of a projection whose results are as long as its rows.
+    pub(super) const fn square(length: usize) -> Self {
+        Self { inputs: length, outputs: length }
+    }
+
+    /// Returns the shape `[outputs, inputs]` of the matrix.
+    const fn shape(self) -> [usize; 2] {
+        [self.outputs, self.inputs]
+    }
+}
+
 /// A graph and the weights that it has not used yet.
 pub(super) struct NetBuilder<'w> {
     graph: Graph,
@@ -167,15 +188,15 @@ impl<'w> NetBuilder<'w> {
         &mut self,
         x: ValueId,
         name: &str,
-        [inputs, outputs]: [usize; 2],
+        sizes: LinearSizes,
         bias: bool,
     ) -> Result<ValueId> {
-        if let Some(result) = self.held_linear(x, name, [inputs, outputs], bias)? {
+        if let Some(result) = self.held_linear(x, name, sizes, bias)? {
             return Ok(result);
         }
-        let mut operands = vec![x, self.floats(&format!("{name}.weight"), &[outputs, inputs])?];
+        let mut operands = vec![x, self.floats(&format!("{name}.weight"), &sizes.shape())?];
         if bias {
-            operands.push(self.floats(&format!("{name}.bias"), &[outputs])?);
+            operands.push(self.floats(&format!("{name}.bias"), &[sizes.outputs])?);
         }
         self.one("Gemm", &[("transB", AttributeValue::Int(1))], &operands)
     }
@@ -185,12 +206,13 @@ impl<'w> NetBuilder<'w> {
         &mut self,
         x: ValueId,
         name: &str,
-        [inputs, outputs]: [usize; 2],
+        sizes: LinearSizes,
         bias: bool,
     ) -> Result<Option<ValueId>> {
-        let blocks = self.blocks(&format!("{name}.weight"), [outputs, inputs])?;
+        let blocks = self.blocks(&format!("{name}.weight"), sizes.shape())?;
         let Some(blocks) = blocks else { return Ok(None) };
-        let bias = bias.then(|| self.floats(&format!("{name}.bias"), &[outputs])).transpose()?;
+        let bias = bias.then(|| self.floats(&format!("{name}.bias"), &[sizes.outputs]));
+        let bias = bias.transpose()?;
         let [result] = self.products(vec![blocks], &[Some(x), bias])?;
         Ok(Some(result))
     }
@@ -200,42 +222,42 @@ impl<'w> NetBuilder<'w> {
         &mut self,
         x: ValueId,
         name: &str,
-        [inputs, outputs]: [usize; 2],
+        sizes: LinearSizes,
     ) -> Result<ValueId> {
         let weight = format!("{name}.weight");
-        self.weight(&weight, &[inputs, outputs])?;
+        let turned = [sizes.inputs, sizes.outputs];
+        self.weight(&weight, &turned)?;
         let blocks = self.weights.turned_blocks(&weight)?;
         let bias = format!("{name}.bias");
-        if let Some(blocks) = self.fitting(blocks, &weight, [outputs, inputs])? {
-            let bias = self.floats(&bias, &[outputs])?;
+        if let Some(blocks) = self.fitting(blocks, &weight, sizes.shape())? {
+            let bias = self.floats(&bias, &[sizes.outputs])?;
             let [result] = self.products(vec![blocks], &[Some(x), Some(bias)])?;
             return Ok(result);
         }
-        let operands =
-            [x, self.floats(&weight, &[inputs, outputs])?, self.floats(&bias, &[outputs])?];
+        let operands = [x, self.floats(&weight, &turned)?, self.floats(&bias, &[sizes.outputs])?];
         self.one("Gemm", &[], &operands)
     }
 
-    /// The matrix `[rows, columns]` of this name where its numbers are of few bits.
-    fn blocks(&mut self, name: &str, sizes: [usize; 2]) -> Result<Option<Arc<dyn BlockWeights>>> {
+    /// The matrix of this name and shape `[rows, columns]` where its numbers are of few bits.
+    fn blocks(&mut self, name: &str, shape: [usize; 2]) -> Result<Option<Arc<dyn BlockWeights>>> {
         let blocks = self.weights.blocks(name)?;
-        self.fitting(blocks, name, sizes)
+        self.fitting(blocks, name, shape)
     }
 
-    /// A matrix, if it is `[rows, columns]`.
+    /// A matrix, if it has this shape `[rows, columns]`.
     fn fitting(
         &mut self,
         blocks: Option<Arc<dyn BlockWeights>>,
         name: &str,
-        [rows, columns]: [usize; 2],
+        shape: [usize; 2],
     ) -> Result<Option<Arc<dyn BlockWeights>>> {
         let Some(blocks) = blocks else { return Ok(None) };
         self.used.insert(name.to_owned());
-        if [blocks.rows(), blocks.columns()] == [rows, columns] {
+        let found = [blocks.rows(), blocks.columns()];
+        if found == shape {
             return Ok(Some(blocks));
         }
-        let found = [blocks.rows(), blocks.columns()];
-        let text = format!("shape {found:?}, expected {:?}", [rows, columns]);
+        let text = format!("shape {found:?}, expected {shape:?}");
         Err(LlmError::new(LlmErrorKind::Weights, format!("tensor '{name}'"), text))
     }
 
@@ -260,7 +282,8 @@ impl<'w> NetBuilder<'w> {
         &mut self,
         x: ValueId,
         names: [&str; N],
-        (inputs, outputs): (usize, [usize; N]),
+        inputs: usize,
+        outputs: [usize; N],
         bias: bool,
     ) -> Result<[ValueId; N]> {
         let mut all = Vec::with_capacity(N);
@@ -270,7 +293,7 @@ impl<'w> NetBuilder<'w> {
         let mut results = [x; N];
         if all.len() < N {
             for ((result, name), outputs) in results.iter_mut().zip(names).zip(outputs) {
-                *result = self.linear(x, name, [inputs, outputs], bias)?;
+                *result = self.linear(x, name, LinearSizes { inputs, outputs }, bias)?;
             }
             return Ok(results);
         }
@@ -298,13 +321,13 @@ impl<'w> NetBuilder<'w> {
     pub(super) fn gated(
         &mut self,
         x: ValueId,
-        [gate, up]: [&str; 2],
-        [inputs, outputs]: [usize; 2],
+        gate: &str,
+        up: &str,
+        sizes: LinearSizes,
         activation: FusedActivation,
     ) -> Result<Option<ValueId>> {
-        let shape = [outputs, inputs];
-        let gate = self.blocks(&format!("{gate}.weight"), shape)?;
-        let up = self.blocks(&format!("{up}.weight"), shape)?;
+        let gate = self.blocks(&format!("{gate}.weight"), sizes.shape())?;
+        let up = self.blocks(&format!("{up}.weight"), sizes.shape())?;
         let (Some(gate), Some(up)) = (gate, up) else { return Ok(None) };
         let rounded = rounds(&[Arc::clone(&gate), Arc::clone(&up)]);
         let product = BlockMatMul::gated([gate, up], activation).map_err(|error| held(&error))?;

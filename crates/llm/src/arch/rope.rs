@@ -43,7 +43,7 @@ impl RopeScaling {
         };
         let base = own.map_or_else(|| config.positive_or("rope_theta", 10_000.0), Ok)?;
         match parameters {
-            Some(parameters) => Self::variant(config, &parameters, base, (width, positions)),
+            Some(parameters) => Self::variant(config, &parameters, base, width, positions),
             None => Ok(Self::plain(base, width)),
         }
     }
@@ -56,7 +56,8 @@ impl RopeScaling {
         config: &JsonConfig,
         parameters: &JsonConfig,
         base: f64,
-        (width, positions): (usize, usize),
+        width: usize,
+        positions: usize,
     ) -> Result<Self> {
         let kind = match parameters.text("rope_type")? {
             Some(kind) => kind,
@@ -69,7 +70,7 @@ impl RopeScaling {
                 let factor = parameters.positive_or("factor", 1.0)?;
                 Ok(plain.map(|_, frequency| frequency / factor))
             }
-            "dynamic" => Ok(Self::dynamic(config, parameters, base, (width, positions))?),
+            "dynamic" => Self::dynamic(config, parameters, base, width, positions),
             "yarn" => plain.yarn(config, parameters, base, width),
             "llama3" => plain.llama3(parameters),
             "factors" => plain.divided(parameters),
@@ -95,7 +96,8 @@ impl RopeScaling {
         config: &JsonConfig,
         parameters: &JsonConfig,
         base: f64,
-        (width, positions): (usize, usize),
+        width: usize,
+        positions: usize,
     ) -> Result<Self> {
         let factor = parameters.positive_or("factor", 1.0)?;
         let trained = match parameters.optional_length("original_max_position_embeddings")? {

@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::int;
 use super::fixed::{FixedStep, LookUpKey};
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
 use super::{GraphForm, ModelShape, StepOptions};
 use crate::error::Result;
 
@@ -28,6 +28,26 @@ impl LayerHeads {
     pub(super) fn new(heads: usize, kv_heads: usize) -> Self {
         Self { heads, kv_heads, window: 0, scale: None, softcap: 0.0 }
     }
+}
+
+/// Queries, keys and values of a layer.
+#[derive(Clone, Copy)]
+pub(super) struct AttentionOperands {
+    /// The queries.
+    pub(super) query: ValueId,
+    /// The keys.
+    pub(super) key: ValueId,
+    /// The values.
+    pub(super) value: ValueId,
+}
+
+/// Angles that the rows of a step are turned by.
+#[derive(Clone, Copy)]
+pub(super) struct StepAngles {
+    /// The cosines.
+    pub(super) cos: ValueId,
+    /// The sines.
+    pub(super) sin: ValueId,
 }
 
 /// A step of one form.
@@ -62,16 +82,20 @@ impl StepForm {
         }
     }
 
-    /// Cosines and sines, of which rows are turned by their positions; `kind` tells several apart.
+    /// The angles of these tables of cosines and sines, of which rows are turned by their positions;
+    /// `kind` tells several apart.
     pub(super) fn angles(
         &self,
         net: &mut NetBuilder<'_>,
         kind: &str,
-        tables: [Tensor; 2],
-    ) -> [ValueId; 2] {
+        cos: Tensor,
+        sin: Tensor,
+    ) -> StepAngles {
         match self {
-            Self::Paged(_) => tables.map(|table| net.constant("rope", table)),
-            Self::Fixed(step) => step.angles(net, kind, tables),
+            Self::Paged(_) => {
+                StepAngles { cos: net.constant("rope", cos), sin: net.constant("rope", sin) }
+            }
+            Self::Fixed(step) => step.angles(net, kind, cos, sin),
         }
     }
 
@@ -80,7 +104,7 @@ impl StepForm {
         &self,
         net: &mut NetBuilder<'_>,
         x: ValueId,
-        angles: [ValueId; 2],
+        angles: StepAngles,
         heads: usize,
     ) -> Result<ValueId> {
         match self {
@@ -93,13 +117,13 @@ impl StepForm {
     pub(super) fn attended(
         &self,
         net: &mut NetBuilder<'_>,
-        rows: [ValueId; 3],
+        operands: AttentionOperands,
         heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         match self {
-            Self::Paged(step) => step.attended(net, rows, heads, layer),
-            Self::Fixed(step) => step.attended(net, rows, heads, layer),
+            Self::Paged(step) => step.attended(net, operands, heads, layer),
+            Self::Fixed(step) => step.attended(net, operands, heads, layer),
         }
     }
 
@@ -124,7 +148,7 @@ impl StepForm {
         net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
-        sizes: [usize; 2],
+        sizes: LinearSizes,
     ) -> Result<Vec<ValueId>> {
         match self {
             Self::Paged(_) => Ok(vec![net.linear(x, name, sizes, false)?]),
@@ -199,14 +223,15 @@ impl PagedStep {
         &self,
         net: &mut NetBuilder<'_>,
         x: ValueId,
-        [cos, sin]: [ValueId; 2],
+        angles: StepAngles,
         heads: usize,
     ) -> Result<ValueId> {
         let first = net.constant("batch", Tensor::vector(vec![0_i64]));
         let batch = net.one("Unsqueeze", &[], &[x, first])?;
         let positions = net.one("Unsqueeze", &[], &[self.positions, first])?;
         let heads = ("num_heads", AttributeValue::Int(int(heads)));
-        let turned = net.one("RotaryEmbedding", &[heads], &[batch, cos, sin, positions])?;
+        let inputs = [batch, angles.cos, angles.sin, positions];
+        let turned = net.one("RotaryEmbedding", &[heads], &inputs)?;
         net.one("Squeeze", &[], &[turned, first])
     }
 
@@ -214,14 +239,14 @@ impl PagedStep {
     fn attended(
         &self,
         net: &mut NetBuilder<'_>,
-        [query, key, value]: [ValueId; 3],
+        operands: AttentionOperands,
         heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
         let caches = self.caches.get(layer).map_or(&[][..], Vec::as_slice);
         let (caches, scales) = caches.split_at_checked(2).unwrap_or((caches, &[]));
         let [starts, lengths, blocks] = self.sequences;
-        let mut inputs = vec![query, key, value];
+        let mut inputs = vec![operands.query, operands.key, operands.value];
         inputs.extend(caches.iter().chain(&[starts, lengths, blocks]).chain(scales));
         let number = |name, value| (name, AttributeValue::Int(int(value)));
         let mut attributes = vec![

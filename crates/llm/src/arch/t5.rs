@@ -18,7 +18,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::{int, rms};
 use super::encoder::{attention_of, heads_apart, key_mask, per_token, product};
-use super::net::NetBuilder;
+use super::net::{LinearSizes, NetBuilder};
+use super::step::AttentionOperands;
 use super::{CheckpointWeights, contradiction};
 use crate::config::JsonConfig;
 use crate::error::Result;
@@ -144,7 +145,7 @@ impl T5Architecture {
         let positions = net.input("positions", DataType::Int64, &[Dim::symbol("length")]);
         let mask = per_token(&mut net, "mask", DataType::Fp32);
         let mask = key_mask(&mut net, mask)?;
-        let bias = self.bias(&mut net, "encoder", [positions; 2])?;
+        let bias = self.bias(&mut net, "encoder", positions, positions)?;
         let added = net.one("Add", &[], &[bias, mask])?;
         let mut x = self.embedded(&mut net, tokens)?;
         for layer in 0..self.layers {
@@ -153,7 +154,8 @@ impl T5Architecture {
             let own = format!("{at}.0.SelfAttention");
             let [query, key, value] =
                 ["q", "k", "v"].map(|part| self.heads(&mut net, normal, &own, part));
-            let out = self.attended(&mut net, [query?, key?, value?], added, &own)?;
+            let heads = AttentionOperands { query: query?, key: key?, value: value? };
+            let out = self.attended(&mut net, heads, added, &own)?;
             x = net.one("Add", &[], &[x, out])?;
             x = self.network(&mut net, x, &format!("{at}.1"))?;
         }
@@ -185,7 +187,7 @@ impl T5Architecture {
             caches.push(self.layer_inputs(&mut net, layer));
         }
         let mask = key_mask(&mut net, mask)?;
-        let bias = self.bias(&mut net, "decoder", [positions, keys])?;
+        let bias = self.bias(&mut net, "decoder", positions, keys)?;
         let mut x = self.embedded(&mut net, tokens)?;
         let mut after = Vec::new();
         for (layer, [cross_key, cross_value, past_key, past_value]) in
@@ -201,12 +203,14 @@ impl T5Architecture {
             let axis = [("axis", AttributeValue::Int(1))];
             let key = net.one("Concat", &axis, &[past_key, new_key])?;
             let value = net.one("Concat", &axis, &[past_value, new_value])?;
-            let out = self.attended(&mut net, [query, key, value], bias, &own)?;
+            let heads = AttentionOperands { query, key, value };
+            let out = self.attended(&mut net, heads, bias, &own)?;
             x = net.one("Add", &[], &[x, out])?;
             let normal = self.normalised(&mut net, x, &format!("{at}.1.layer_norm"))?;
             let cross = format!("{at}.1.EncDecAttention");
             let query = self.heads(&mut net, normal, &cross, "q")?;
-            let out = self.attended(&mut net, [query, cross_key, cross_value], mask, &cross)?;
+            let heads = AttentionOperands { query, key: cross_key, value: cross_value };
+            let out = self.attended(&mut net, heads, mask, &cross)?;
             x = net.one("Add", &[], &[x, out])?;
             x = self.network(&mut net, x, &format!("{at}.2"))?;
         }
@@ -214,7 +218,8 @@ impl T5Architecture {
         let factor = net.constant("factor", Tensor::scalar(self.factor));
         let last = net.one("Mul", &[], &[last, factor])?;
         let words = if net.has("lm_head.weight") { "lm_head" } else { "shared" };
-        let logits = product(&mut net, last, words, [self.model, self.shape.vocabulary], false)?;
+        let sizes = LinearSizes { inputs: self.model, outputs: self.shape.vocabulary };
+        let logits = product(&mut net, last, words, sizes, false)?;
         net.output("logits", logits)?;
         for (kind, layer, value) in after {
             net.output(&format!("{kind}.{layer}.new"), value)?;
@@ -256,29 +261,30 @@ impl T5Architecture {
 
     /// Vectors of heads `[batch, length, heads, width]`.
     fn heads(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str, part: &str) -> Result<ValueId> {
-        let sizes = [self.shape.heads, self.shape.head_size];
-        let columns = self.shape.heads * self.shape.head_size;
-        let rows = product(net, x, &format!("{at}.{part}"), [self.model, columns], false)?;
-        heads_apart(net, rows, sizes)
+        let EncoderDecoderShape { heads, head_size, .. } = self.shape;
+        let sizes = LinearSizes { inputs: self.model, outputs: heads * head_size };
+        let rows = product(net, x, &format!("{at}.{part}"), sizes, false)?;
+        heads_apart(net, rows, heads, head_size)
     }
 
     fn attended(
         &self,
         net: &mut NetBuilder<'_>,
-        heads: [ValueId; 3],
+        heads: AttentionOperands,
         added: ValueId,
         at: &str,
     ) -> Result<ValueId> {
         let columns = self.shape.heads * self.shape.head_size;
         let rows = attention_of(net, heads, added, columns, 1.0)?;
-        product(net, rows, &format!("{at}.o"), [columns, self.model], false)
+        let sizes = LinearSizes { inputs: columns, outputs: self.model };
+        product(net, rows, &format!("{at}.o"), sizes, false)
     }
 
     /// `x + out(activation(in(norm(x))))`, with a gate in some releases.
     fn network(&self, net: &mut NetBuilder<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let normal = self.normalised(net, x, &format!("{at}.layer_norm"))?;
         let at = format!("{at}.DenseReluDense");
-        let sizes = [self.model, self.inner];
+        let sizes = LinearSizes { inputs: self.model, outputs: self.inner };
         let first = if self.gated { "wi_0" } else { "wi" };
         let inner = product(net, normal, &format!("{at}.{first}"), sizes, false)?;
         let (op, form) = self.activation;
@@ -289,7 +295,8 @@ impl T5Architecture {
             let up = product(net, normal, &format!("{at}.wi_1"), sizes, false)?;
             inner = net.one("Mul", &[], &[inner, up])?;
         }
-        let out = product(net, inner, &format!("{at}.wo"), [self.inner, self.model], false)?;
+        let sizes = LinearSizes { inputs: self.inner, outputs: self.model };
+        let out = product(net, inner, &format!("{at}.wo"), sizes, false)?;
         net.one("Add", &[], &[x, out])
     }
 
@@ -299,7 +306,8 @@ impl T5Architecture {
         &self,
         net: &mut NetBuilder<'_>,
         stack: &str,
-        [queries, keys]: [ValueId; 2],
+        queries: ValueId,
+        keys: ValueId,
     ) -> Result<ValueId> {
         let both = stack == "encoder";
         let name = format!("{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
