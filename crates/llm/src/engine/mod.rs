@@ -37,7 +37,7 @@ pub use statistics::{EngineHistogram, EngineStatistics};
 
 use answer::OngoingAnswer;
 use command_loop::{EngineCommand, SubmittedRequest};
-use request::EventReceiver;
+use request::{EventReceiver, RequestTimes};
 use speculate::{DraftModel, TokenProposer};
 use worker::DecoderWorker;
 
@@ -111,12 +111,12 @@ impl EngineShared {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whoever watches that a request has ended. The times are those of its submission, of when its
-    /// prompt began to be computed, and of its first token.
+    /// Tells whoever watches that a request has ended.
     fn ended(
         &self,
-        (number, id): (SequenceId, &str),
-        (submitted, [admitted, first_token]): (Instant, [Option<Instant>; 2]),
+        number: SequenceId,
+        id: &str,
+        times: RequestTimes,
         usage: &TokenUsage,
         outcome: EngineOutcome,
     ) {
@@ -124,9 +124,9 @@ impl EngineShared {
         observer.ended(RequestRecord {
             number,
             id: id.to_owned(),
-            submitted,
-            admitted,
-            first_token,
+            submitted: times.submitted,
+            admitted: times.admitted,
+            first_token: times.first_token,
             end: Instant::now(),
             prompt_tokens: usage.prompt_tokens,
             cached_tokens: usage.cached_tokens,

@@ -175,11 +175,7 @@ impl LogitRows {
     ///
     /// # Errors
     /// When there are not as many tokens as logits, or the last row is not whole.
-    pub fn of_top(
-        logits: Vec<f32>,
-        tokens: Vec<u32>,
-        (each, width): (usize, usize),
-    ) -> Result<Self> {
+    pub fn of_top(logits: Vec<f32>, tokens: Vec<u32>, each: usize, width: usize) -> Result<Self> {
         if each == 0 || logits.len() != tokens.len() || !logits.len().is_multiple_of(each) {
             let logits = logits.len();
             let tokens = tokens.len();

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::answer::{AnswerMemory, OngoingAnswer};
 use super::command_loop::{self, EngineWork, SubmittedRequest};
-use super::request::{EventReceiver, GenerationEvent, GenerationRequest, TokenUsage};
+use super::request::{EventReceiver, GenerationEvent, GenerationRequest, RequestTimes, TokenUsage};
 use super::worker::ns;
 use super::{EngineOptions, EngineShared, EngineStatistics, GenerationEngine, start_thread};
 use crate::encoder_decoder::{EncoderDecoder, MAX_TOKENS, RowId, WritingRows};
@@ -58,8 +58,13 @@ impl GenerationEngine {
         });
         let (commands, receiver) = mpsc::channel();
         let vocabulary = model.shape().vocabulary;
-        let most = [options.max_sequences, MAX_BYTES];
-        let writer = Seq2SeqWorker::new(model, Arc::clone(&tokenizer), Arc::clone(&shared), most);
+        let writer = Seq2SeqWorker::new(
+            model,
+            Arc::clone(&tokenizer),
+            Arc::clone(&shared),
+            options.max_sequences,
+            MAX_BYTES,
+        );
         let thread = start_thread(move || command_loop::run(writer, &receiver))?;
         Ok(Self {
             commands,
@@ -104,9 +109,7 @@ struct Seq2SeqRequest {
     /// Answers that have not ended.
     open: Vec<Seq2SeqAnswer>,
     usage: TokenUsage,
-    submitted: Instant,
-    admitted: Option<Instant>,
-    first_token: Option<Instant>,
+    times: RequestTimes,
 }
 
 impl Seq2SeqRequest {
@@ -149,7 +152,8 @@ impl Seq2SeqWorker {
         model: EncoderDecoder,
         tokenizer: Arc<Tokenizer>,
         shared: Arc<EngineShared>,
-        [max_rows, max_bytes]: [usize; 2],
+        max_rows: usize,
+        max_bytes: usize,
     ) -> Self {
         let memory = AnswerMemory::new(model.shape().vocabulary);
         Self {
@@ -186,8 +190,8 @@ impl Seq2SeqWorker {
         let Some(mut request) = self.waiting.pop_front() else { return };
         self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
         let now = Instant::now();
-        request.admitted = Some(now);
-        let queue = now.saturating_duration_since(request.submitted);
+        request.times.admitted = Some(now);
+        let queue = now.saturating_duration_since(request.times.submitted);
         request.usage.queue_ns = ns(queue);
         self.shared.statistics().queue_time.observe(queue.as_secs_f64());
         let begin = Instant::now();
@@ -270,9 +274,9 @@ impl Seq2SeqWorker {
             request.usage.completion_tokens += delta.tokens.len();
             let mut statistics = self.shared.statistics();
             statistics.generation_tokens += delta.tokens.len() as u64;
-            if request.first_token.is_none() {
-                request.first_token = Some(now);
-                let time = now.saturating_duration_since(request.submitted);
+            if request.times.first_token.is_none() {
+                request.times.first_token = Some(now);
+                let time = now.saturating_duration_since(request.times.submitted);
                 request.usage.first_token_ns = ns(time);
                 statistics.time_to_first_token.observe(time.as_secs_f64());
             }
@@ -317,8 +321,9 @@ impl Seq2SeqWorker {
             self.drop_row(open.row);
         }
         let now = Instant::now();
-        request.usage.total_ns = ns(now.saturating_duration_since(request.submitted));
-        let times = [Some(request.submitted), request.admitted, request.first_token];
+        let RequestTimes { submitted, admitted, first_token } = request.times;
+        request.usage.total_ns = ns(now.saturating_duration_since(submitted));
+        let times = [Some(submitted), admitted, first_token];
         self.shared.statistics().end(now, times, request.usage.completion_tokens);
         self.publish();
         self.note_end(&request, outcome);
@@ -326,8 +331,8 @@ impl Seq2SeqWorker {
     }
 
     fn note_end(&self, request: &Seq2SeqRequest, outcome: EngineOutcome) {
-        let times = (request.submitted, [request.admitted, request.first_token]);
-        self.shared.ended((request.id, &request.name), times, &request.usage, outcome);
+        let Seq2SeqRequest { id, name, times, usage, .. } = request;
+        self.shared.ended(*id, name, *times, usage, outcome);
     }
 
     fn take_back(&mut self, id: SequenceId) {
@@ -349,7 +354,7 @@ impl Seq2SeqWorker {
     }
 
     fn fail(&mut self, mut request: Seq2SeqRequest, error: &LlmError) {
-        if request.admitted.is_none() {
+        if request.times.admitted.is_none() {
             self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
         }
         for open in &request.open {
@@ -404,9 +409,7 @@ impl EngineWork for Seq2SeqWorker {
             prompt: arrival.tokens,
             open: vec![Seq2SeqAnswer { row: id, answer, last, told: None }],
             usage,
-            submitted,
-            admitted: None,
-            first_token: None,
+            times: RequestTimes::of_new(submitted),
         };
         // Lower ones run first, and of the same those that came first.
         let at = self.waiting.partition_point(|other| other.priority <= request.priority);

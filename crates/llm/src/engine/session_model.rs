@@ -312,7 +312,7 @@ impl SessionModel {
         if logits.iter().any(|logit| logit.is_nan()) {
             return Ok(None);
         }
-        LogitRows::of_top(logits, tokens.collect(), (each, self.shape.vocabulary)).map(Some)
+        LogitRows::of_top(logits, tokens.collect(), each, self.shape.vocabulary).map(Some)
     }
 }
 
@@ -351,7 +351,7 @@ impl StepModel for SessionModel {
         let mut store = std::mem::take(&mut self.store);
         let blocks = self.block_count;
         let swapped = self.change_caches("swap", |cache, parts, each| {
-            store.swap(swaps, cache, parts, (blocks, each))
+            store.swap(swaps, cache, parts, blocks, each)
         });
         self.store = store;
         swapped

@@ -58,8 +58,14 @@ impl SpeculationMethod {
     }
 }
 
-/// A sequence for which tokens are guessed, and the most of them.
-pub(super) type SpeculationRequest = (SequenceId, usize);
+/// A sequence for which tokens are guessed.
+#[derive(Clone, Copy)]
+pub(super) struct SpeculationRequest {
+    /// The sequence.
+    pub(super) id: SequenceId,
+    /// The most tokens of the guess.
+    pub(super) most: usize,
+}
 
 /// Source of guesses.
 #[derive(Debug)]
@@ -80,8 +86,8 @@ impl TokenProposer {
     ) -> Result<Vec<(SequenceId, Vec<u32>)>> {
         match self {
             Self::Lookup { ngram } => {
-                let guess = |&(id, most): &SpeculationRequest| {
-                    (id, look_up(scheduler.tokens(id), *ngram, most))
+                let guess = |wish: &SpeculationRequest| {
+                    (wish.id, look_up(scheduler.tokens(wish.id), *ngram, wish.most))
                 };
                 Ok(wishes.iter().map(guess).collect())
             }
@@ -169,14 +175,14 @@ impl DraftModel {
         let mut guesses = Vec::with_capacity(wishes.len());
         let mut pasts = std::mem::take(&mut self.pasts);
         for &wish in wishes {
-            let past = pasts.remove(&wish.0);
+            let past = pasts.remove(&wish.id);
             guesses.extend(self.begin(scheduler, wish, past, &mut budget));
         }
         // Those that rest find what is confirmed in the cache.
         for past in pasts.into_values() {
             self.cache.close(past.table);
         }
-        let steps = wishes.iter().map(|(_, most)| *most).max().unwrap_or(0);
+        let steps = wishes.iter().map(|wish| wish.most).max().unwrap_or(0);
         for _ in 0..steps {
             if let Err(error) = self.step(&mut guesses) {
                 self.cache = BlockCache::new(self.model.block_count(), self.model.block_size());
@@ -195,10 +201,11 @@ impl DraftModel {
     fn begin(
         &mut self,
         scheduler: &SequenceScheduler,
-        (id, most): SpeculationRequest,
+        wish: SpeculationRequest,
         past: Option<DraftPast>,
         budget: &mut usize,
     ) -> Option<GrowingGuess> {
+        let SpeculationRequest { id, most } = wish;
         let tokens = scheduler.tokens(id);
         let shape = self.model.shape();
         let room = shape.positions.saturating_sub(tokens.len()).min(most);

@@ -33,7 +33,8 @@ impl BlockSwapStore {
         swaps: &[BlockSwap],
         cache: usize,
         parts: &mut dyn OwnedParts,
-        (blocks, each): (usize, usize),
+        blocks: usize,
+        each: usize,
     ) -> Result<(), String> {
         let out = |swap: &BlockSwap| matches!(swap, BlockSwap::Out { .. });
         // Those of one direction at once: a device is waited for each time.
@@ -106,11 +107,11 @@ mod tests {
         let mut second = HostBuffer::try_copy(&[7, 8, 9]).unwrap();
         let back = [BlockSwap::In { slot: 1, block: 0 }, BlockSwap::In { slot: 0, block: 1 }];
         for (at, cache) in [&mut first, &mut second].into_iter().enumerate() {
-            let sizes = (3, cache.as_bytes().len() / 3);
+            let each = cache.as_bytes().len() / 3;
             let out = [BlockSwap::Out { block: 2, slot: 1 }, BlockSwap::Out { block: 0, slot: 0 }];
-            store.swap(&out, at, cache, sizes).unwrap();
+            store.swap(&out, at, cache, 3, each).unwrap();
             cache.as_bytes_mut().fill(0);
-            store.swap(&back, at, cache, sizes).unwrap();
+            store.swap(&back, at, cache, 3, each).unwrap();
         }
         assert_eq!(
             (first.as_bytes(), second.as_bytes()),
@@ -122,7 +123,7 @@ mod tests {
     fn what_there_is_not_is_told() {
         let mut store = BlockSwapStore::new(2);
         let mut cache = HostBuffer::zeroed(4);
-        let mut swap = |swap| store.swap(&[swap], 0, &mut cache, (4, 1)).unwrap_err();
+        let mut swap = |swap| store.swap(&[swap], 0, &mut cache, 4, 1).unwrap_err();
         let error = swap(BlockSwap::Out { block: 4, slot: 0 });
         assert_eq!(error, "block 4 and place 0, there are 4 and 2");
         let error = swap(BlockSwap::Out { block: 0, slot: 2 });

@@ -22,7 +22,7 @@ use super::EngineShared;
 use super::answer::{AnswerMemory, OngoingAnswer};
 use super::command_loop::{EngineWork, SubmittedRequest};
 use super::model::{StepBatch, StepModel};
-use super::request::{EventReceiver, GenerationEvent, TokenUsage};
+use super::request::{EventReceiver, GenerationEvent, RequestTimes, TokenUsage};
 use super::speculate::{SpeculationRequest, TokenProposer};
 
 /// A request that goes on. Its answers are sequences whose numbers follow its own.
@@ -55,13 +55,6 @@ impl OpenAnswer {
     fn new(sequence: SequenceId, answer: OngoingAnswer) -> Self {
         Self { sequence, answer, last_token: None, drafts: usize::MAX }
     }
-}
-
-/// When what happened to a request.
-struct RequestTimes {
-    submitted: Instant,
-    admitted: Option<Instant>,
-    first_token: Option<Instant>,
 }
 
 pub(super) fn ns(time: Duration) -> u64 {
@@ -178,9 +171,8 @@ impl DecoderWorker {
     }
 
     fn note_end(&self, request: &OngoingRequest, outcome: EngineOutcome) {
-        let RequestTimes { submitted, admitted, first_token } = request.times;
-        let times = (submitted, [admitted, first_token]);
-        self.shared.ended((request.number, &request.name), times, &request.usage, outcome);
+        let OngoingRequest { number, name, times, usage, .. } = request;
+        self.shared.ended(*number, name, *times, usage, outcome);
     }
 
     fn step(&mut self) {
@@ -312,13 +304,14 @@ impl DecoderWorker {
                 if !forced.is_empty() {
                     self.scheduler.propose(open.sequence, &forced);
                 } else if most > 0 {
-                    wishes.push((open.sequence, left.min(most).min(open.drafts)));
+                    let most = left.min(most).min(open.drafts);
+                    wishes.push(SpeculationRequest { id: open.sequence, most });
                 }
             }
         }
         if !wishes.is_empty() {
             // Where there is not enough room for all guesses, those that came first have it.
-            wishes.sort_unstable();
+            wishes.sort_unstable_by_key(|wish| wish.id);
             self.propose_guesses(&wishes);
         }
     }
@@ -375,7 +368,7 @@ impl EngineWork for DecoderWorker {
             prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
             sampling,
             usage: TokenUsage { prompt_tokens: prompt, ..TokenUsage::default() },
-            times: RequestTimes { submitted, admitted: None, first_token: None },
+            times: RequestTimes::of_new(submitted),
         };
         self.owners.insert(id, id);
         self.requests.insert(id, request);
