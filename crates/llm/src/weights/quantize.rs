@@ -22,7 +22,7 @@ pub struct GgmlQuantization {
     name: &'static str,
     bits: u32,
     block: usize,
-    way: RoundingMethod,
+    method: RoundingMethod,
     /// Type of rows that are no whole superblocks.
     instead: &'static str,
     /// Type of the matrix of logits, whose errors are seen the most.
@@ -43,23 +43,25 @@ enum RoundingMethod {
 
 const fn row(
     name: &'static str,
-    (bits, block): (u32, usize),
-    way: RoundingMethod,
-    [instead, last]: [&'static str; 2],
+    bits: u32,
+    block: usize,
+    method: RoundingMethod,
+    instead: &'static str,
+    last: &'static str,
 ) -> GgmlQuantization {
-    GgmlQuantization { name, bits, block, way, instead, last }
+    GgmlQuantization { name, bits, block, method, instead, last }
 }
 
 /// All types.
 const QUANTIZATIONS: &[GgmlQuantization] = &[
-    row("q8_0", (8, 32), RoundingMethod::Multiples, ["q8_0", "q8_0"]),
-    row("q6_k", (6, 16), RoundingMethod::NestedMultiples, ["q8_0", "q6_k"]),
-    row("q5_k", (5, 32), RoundingMethod::NestedSteps, ["q5_1", "q6_k"]),
-    row("q5_1", (5, 32), RoundingMethod::Steps, ["q5_1", "q6_k"]),
-    row("q5_0", (5, 32), RoundingMethod::Multiples, ["q5_0", "q6_k"]),
-    row("q4_k", (4, 32), RoundingMethod::NestedSteps, ["q5_0", "q6_k"]),
-    row("q4_1", (4, 32), RoundingMethod::Steps, ["q4_1", "q6_k"]),
-    row("q4_0", (4, 32), RoundingMethod::Multiples, ["q4_0", "q6_k"]),
+    row("q8_0", 8, 32, RoundingMethod::Multiples, "q8_0", "q8_0"),
+    row("q6_k", 6, 16, RoundingMethod::NestedMultiples, "q8_0", "q6_k"),
+    row("q5_k", 5, 32, RoundingMethod::NestedSteps, "q5_1", "q6_k"),
+    row("q5_1", 5, 32, RoundingMethod::Steps, "q5_1", "q6_k"),
+    row("q5_0", 5, 32, RoundingMethod::Multiples, "q5_0", "q6_k"),
+    row("q4_k", 4, 32, RoundingMethod::NestedSteps, "q5_0", "q6_k"),
+    row("q4_1", 4, 32, RoundingMethod::Steps, "q4_1", "q6_k"),
+    row("q4_0", 4, 32, RoundingMethod::Multiples, "q4_0", "q6_k"),
 ];
 
 impl GgmlQuantization {
@@ -79,7 +81,7 @@ impl GgmlQuantization {
     }
 
     fn nested(self) -> bool {
-        matches!(self.way, RoundingMethod::NestedMultiples | RoundingMethod::NestedSteps)
+        matches!(self.method, RoundingMethod::NestedMultiples | RoundingMethod::NestedSteps)
     }
 
     /// The type for rows of so many numbers, if there is one.
@@ -94,7 +96,7 @@ impl GgmlQuantization {
 
     fn format(self) -> CodeFormat {
         let half = f32::from(1_u8 << (self.bits - 1));
-        let meaning = match self.way {
+        let meaning = match self.method {
             RoundingMethod::Multiples | RoundingMethod::NestedMultiples => CodeMeaning::Zero(half),
             RoundingMethod::Steps | RoundingMethod::NestedSteps => CodeMeaning::Offset,
         };
@@ -107,7 +109,7 @@ impl GgmlQuantization {
         let most = 2.0 * half - 1.0;
         let BlockRow { codes, scales, offsets } = to;
         let blocks = x.chunks_exact(self.block).zip(codes.chunks_exact_mut(self.block));
-        match self.way {
+        match self.method {
             RoundingMethod::Multiples => {
                 for ((x, codes), scale) in blocks.zip(scales) {
                     let most = greatest(x);
@@ -122,7 +124,7 @@ impl GgmlQuantization {
                     let least = x.iter().copied().fold(f32::INFINITY, f32::min);
                     let greatest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                     (*scale, *offset) = (as_half((greatest - least) / most), as_half(least));
-                    steps(x, (*scale, *offset), most, codes);
+                    steps(x, *scale, *offset, most, codes);
                 }
             }
             RoundingMethod::NestedMultiples => {
@@ -161,7 +163,7 @@ impl GgmlQuantization {
                     }
                 }
                 for (((x, codes), &mut scale), &mut offset) in blocks.zip(scales).zip(offsets) {
-                    steps(x, (scale, offset), most, codes);
+                    steps(x, scale, offset, most, codes);
                 }
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn multiples(x: &[f32], scale: f32, half: f32, codes: &mut [u8]) {
 }
 
 /// Codes of multiples from 0 to `most` of a scale, counted from an offset.
-pub(super) fn steps(x: &[f32], (scale, offset): (f32, f32), most: f32, codes: &mut [u8]) {
+pub(super) fn steps(x: &[f32], scale: f32, offset: f32, most: f32, codes: &mut [u8]) {
     let inverse = inverse(scale);
     for (code, &x) in codes.iter_mut().zip(x) {
         *code = byte(nearest(x - offset, inverse).clamp(0.0, most));
