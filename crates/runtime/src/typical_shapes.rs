@@ -30,8 +30,8 @@ pub fn typical_shapes(
                 let one = if later.contains(name) { length } else { 1 };
                 Some(if longer == Some(name) { 2 * one } else { one })
             };
-            let fixed: Option<HashMap<ValueId, Fact>> =
-                inputs.iter().map(|input| fixed(input, length, &number)).collect();
+            let known = inputs.iter().map(|(id, fact)| fixed(*id, fact, length, &number));
+            let fixed: Option<HashMap<ValueId, Fact>> = known.collect();
             infer::facts(graph, &fixed?).ok()
         };
         // The length of what was before and what comes is the sum of both.
@@ -41,7 +41,8 @@ pub fn typical_shapes(
 
 /// An input with a number for every length: axes without a name are one row, or as long as others.
 fn fixed(
-    (id, fact): &(ValueId, Fact),
+    id: ValueId,
+    fact: &Fact,
     length: usize,
     number: &dyn Fn(&str) -> Option<usize>,
 ) -> Option<(ValueId, Fact)> {
@@ -49,7 +50,7 @@ fn fixed(
         let usual = if axis == 0 { 1 } else { length };
         Dim::Known(dim.evaluate(number).unwrap_or(usual))
     });
-    Some((*id, Fact::new(fact.dtype, dims.collect())))
+    Some((id, Fact::new(fact.dtype, dims.collect())))
 }
 
 /// The facts with 1 for every length that is not known.

@@ -110,7 +110,8 @@ impl CpuExecutable {
         graph: Arc<Graph>,
         built: Vec<BuiltCpuKernel>,
         bodies: Vec<Arc<CpuBody>>,
-        (isa, blas): (Isa, Option<BlasRoute>),
+        isa: Isa,
+        blas: Option<BlasRoute>,
         pool: Arc<ThreadPool>,
         options: &SessionOptions,
     ) -> Self {
@@ -173,8 +174,9 @@ impl CpuExecutable {
         let start = Instant::now();
         let chooser = self.options.choices.0.as_deref();
         let choices = KernelChoices { chooser, threads: self.pool.threads() };
-        let how = (self.options.precision, choices);
-        let mut schedule = schedule(&self.graph, &self.kernels, how, inputs, wanted)?;
+        let precision = self.options.precision;
+        let mut schedule =
+            schedule(&self.graph, &self.kernels, precision, choices, inputs, wanted)?;
         self.choose_threads(&mut schedule, inputs)?;
         let schedule = Arc::new(schedule);
         let shapes = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();

@@ -144,7 +144,7 @@ impl CpuProvider {
         };
         let built = graph.nodes.iter().map(build).collect();
         let pool = Arc::clone(pool);
-        Ok(CpuExecutable::new(graph, built, bodies, (self.isa, self.blas), pool, options))
+        Ok(CpuExecutable::new(graph, built, bodies, self.isa, self.blas, pool, options))
     }
 }
 

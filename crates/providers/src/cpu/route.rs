@@ -52,7 +52,8 @@ impl ProductCosts {
     /// product of few rows waits for memory, which the kernels draw from no slower, and what comes
     /// after the sums is another pass over them.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn prefers_blas(&self, of: ProductSubject, [m, k, n]: [usize; 3], threads: usize) -> bool {
+    fn prefers_blas(&self, of: ProductSubject, lengths: [usize; 3], threads: usize) -> bool {
+        let [m, k, n] = lengths;
         let operations = 2.0 * m as f64 * k as f64 * n as f64;
         // One operation of 10⁹ in a second is one in a nanosecond.
         let bytes = |elements: f64| elements * size_of::<f32>() as f64 / self.bandwidth_gb_per_s;

@@ -126,19 +126,20 @@ struct DraftStep {
 pub(super) fn schedule(
     graph: &Graph,
     kernels: &[Option<Box<dyn CpuKernel>>],
-    (precision, choices): (Precision, KernelChoices<'_>),
+    precision: Precision,
+    choices: KernelChoices<'_>,
     inputs: &[Datum],
     wanted: &[bool],
 ) -> Result<CpuSchedule, RuntimeError> {
     let facts = facts_of(graph, inputs)?;
     check_sizes(graph, &facts)?;
-    let mut builder = ScheduleBuilder::new((graph, wanted), choices, facts.clone());
+    let mut builder = ScheduleBuilder::new(graph, wanted, choices, facts.clone());
     let halves =
         precision == Precision::Bf16 && narrow(graph, &mut builder.facts, &builder.root, kernels);
     let mut drafts = builder.drafts(kernels);
     if halves && builder.references_see_halves(&drafts) {
         // A kernel refused its shapes after all, and what runs instead knows no other type.
-        builder = ScheduleBuilder::new((graph, wanted), choices, facts);
+        builder = ScheduleBuilder::new(graph, wanted, choices, facts);
         drafts = builder.drafts(kernels);
     }
     builder.place_values(&drafts);
@@ -177,7 +178,8 @@ pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fac
 
 impl<'a> ScheduleBuilder<'a> {
     fn new(
-        (graph, wanted): (&'a Graph, &'a [bool]),
+        graph: &'a Graph,
+        wanted: &'a [bool],
         choices: KernelChoices<'a>,
         facts: Vec<Option<Fact>>,
     ) -> Self {

@@ -64,7 +64,7 @@ pub fn in_single(graph: &mut Graph) -> Result<usize, GraphError> {
         let narrow = narrowed(graph, &mut node, half);
         graph.nodes.push(node);
         for (from, to) in narrow {
-            cast(graph, (from, to), FLOAT16)?;
+            cast(graph, from, to, FLOAT16)?;
         }
     }
     Ok(count)
@@ -101,11 +101,11 @@ fn widened(graph: &mut Graph, id: ValueId) -> Result<ValueId, GraphError> {
         return Ok(graph.add_constant(&name, tensor));
     }
     let to = graph.fresh_value(&name);
-    cast(graph, (id, to), FLOAT)?;
+    cast(graph, id, to, FLOAT)?;
     Ok(to)
 }
 
-fn cast(graph: &mut Graph, (from, to): (ValueId, ValueId), dtype: i64) -> Result<(), GraphError> {
+fn cast(graph: &mut Graph, from: ValueId, to: ValueId, dtype: i64) -> Result<(), GraphError> {
     let attributes = Attributes::from([("to".to_owned(), dtype.into())]);
     graph.add_node(ONNX_DOMAIN, "Cast", "", &attributes, vec![Some(from)], vec![Some(to)])
 }

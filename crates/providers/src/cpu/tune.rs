@@ -113,7 +113,7 @@ impl CpuTunablePart<'_> {
             let name = self.graph.place(index).to_string();
             problems.extend(self.algorithms(&name, &shapes, &build, &mut seen));
             let row = self.names[index];
-            problems.extend(self.thread_counts((&name, row), &**kernel, &shapes, &mut seen));
+            problems.extend(self.thread_counts(&name, row, &**kernel, &shapes, &mut seen));
         }
         Ok(problems)
     }
@@ -147,7 +147,8 @@ impl CpuTunablePart<'_> {
 
     fn thread_counts(
         &self,
-        (node, row): (&str, &str),
+        node: &str,
+        row: &str,
         kernel: &dyn CpuKernel,
         shapes: &CpuShapes,
         seen: &mut AskedFamilies,

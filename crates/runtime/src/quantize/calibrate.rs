@@ -141,7 +141,7 @@ fn with_products(
         let order = [("perm", AttributeValue::Ints(vec![1, 0]))];
         let mut add = |op: &'static str, attributes: &[_], inputs: &[_], output: ValueId| {
             let op = (ONNX_DOMAIN, op);
-            edit::node(&mut new, op, &name, attributes, (inputs, &[output]))
+            edit::node(&mut new, op, &name, attributes, inputs, &[output])
         };
         add("Reshape", &[], &[Some(id), Some(shape)], rows)?;
         add("Transpose", &order, &[Some(rows)], columns)?;

@@ -41,7 +41,7 @@ impl QuantizedForm for DynamicInt8 {
             let parts = parts.map(|suffix| edit::after(graph, layer.input, suffix));
             let name = format!("{}/quantize", graph.value(layer.input).name);
             let op = onnx("DynamicQuantizeLinear");
-            edit::node(graph, op, &name, &[], (&[Some(layer.input)], &parts))?;
+            edit::node(graph, op, &name, &[], &[Some(layer.input)], &parts)?;
             Ok(parts.to_vec())
         })?;
         let Some(matrix) = layer.matrix(graph) else {
@@ -59,22 +59,22 @@ impl QuantizedForm for DynamicInt8 {
         let [sums, floats, unit] =
             ["sums", "floats", "unit"].map(|suffix| edit::after(graph, output, suffix));
         let slots = [Some(input[0]), Some(b), Some(input[2]), Some(zero)];
-        edit::node(graph, onnx("MatMulInteger"), &layer.name, &[], (&slots, &[sums]))?;
+        edit::node(graph, onnx("MatMulInteger"), &layer.name, &[], &slots, &[sums])?;
         let to = [("to", FLOAT.into())];
-        edit::node(graph, onnx("Cast"), &title("cast"), &to, (&[Some(sums)], &[floats]))?;
+        edit::node(graph, onnx("Cast"), &title("cast"), &to, &[Some(sums)], &[floats])?;
         let factors = [Some(input[1]), Some(scale)];
-        edit::node(graph, onnx("Mul"), &title("unit"), &[], (&factors, &[unit]))?;
+        edit::node(graph, onnx("Mul"), &title("unit"), &[], &factors, &[unit])?;
         let added = layer.added(graph);
         let product = match added {
             Some(_) => edit::after(graph, output, "product"),
             None => output,
         };
         let factors = [Some(floats), Some(unit)];
-        edit::node(graph, onnx("Mul"), &title("scale"), &[], (&factors, &[product]))?;
+        edit::node(graph, onnx("Mul"), &title("scale"), &[], &factors, &[product])?;
         if let Some(bias) = added {
             let bias = edit::constant(graph, &title("bias"), bias);
             let terms = [Some(product), Some(bias)];
-            edit::node(graph, onnx("Add"), &title("add"), &[], (&terms, &[output]))?;
+            edit::node(graph, onnx("Add"), &title("add"), &[], &terms, &[output])?;
         }
         Ok(())
     }

@@ -32,7 +32,8 @@ pub(super) fn node(
     op: OperatorKey,
     name: &str,
     attributes: &[(&str, AttributeValue)],
-    (inputs, outputs): (&[Option<ValueId>], &[ValueId]),
+    inputs: &[Option<ValueId>],
+    outputs: &[ValueId],
 ) -> Result<(), GraphError> {
     let attributes: Attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -104,12 +104,13 @@ impl HalfPrecision {
     fn cast(
         &self,
         graph: &mut Graph,
-        (from, to): (ValueId, ValueId),
+        from: ValueId,
+        to: ValueId,
         number: i64,
     ) -> Result<(), RuntimeError> {
         let name = format!("{}/cast", graph.value(to).name);
         let to_type = [("to", AttributeValue::Int(number))];
-        edit::node(graph, (ONNX_DOMAIN, "Cast"), &name, &to_type, (&[Some(from)], &[to]))?;
+        edit::node(graph, (ONNX_DOMAIN, "Cast"), &name, &to_type, &[Some(from)], &[to])?;
         Ok(())
     }
 
@@ -126,7 +127,7 @@ impl HalfPrecision {
             let name = graph.value(id).name.clone();
             let half = edit::constant(graph, &format!("{name}/half"), half);
             let float = edit::after(graph, id, "float");
-            self.cast(graph, (half, float), 1)?;
+            self.cast(graph, half, float, 1)?;
             Ok(vec![float])
         })?;
         Ok(found[0])
@@ -201,7 +202,7 @@ impl HalfPrecision {
         }
         for (&half, &float) in &floats {
             if outputs.contains(&float) {
-                self.cast(graph, (half, float), 1)?;
+                self.cast(graph, half, float, 1)?;
             }
         }
         Ok(())
@@ -220,7 +221,7 @@ impl HalfPrecision {
         match graph.constant(id).map(|tensor| self.of.rounded(tensor)) {
             Some(Some(rounded)) => graph.value_mut(half).initializer = Some(rounded),
             // Beyond the range: infinite, as FP32 arithmetic in 16 bits would have it.
-            Some(None) | None => self.cast(graph, (id, half), self.of.number())?,
+            Some(None) | None => self.cast(graph, id, half, self.of.number())?,
         }
         halves.insert(id, half);
         Ok(half)
@@ -240,7 +241,7 @@ impl HalfPrecision {
         if let Some(&float) = floats.get(&half) {
             return Ok(float);
         }
-        self.cast(graph, (half, id), 1)?;
+        self.cast(graph, half, id, 1)?;
         floats.insert(half, id);
         Ok(id)
     }
@@ -326,7 +327,7 @@ impl QuantizedForm for HalfPrecision {
         }
         let half = edit::after(graph, output, "half");
         edit::again(graph, layer, &inputs, half);
-        self.cast(graph, (half, output), 1)
+        self.cast(graph, half, output, 1)
     }
 
     fn finish(&self, graph: &mut Graph, left: &HashSet<ValueId>) -> Result<(), RuntimeError> {

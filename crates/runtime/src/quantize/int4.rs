@@ -68,7 +68,7 @@ impl QuantizedForm for Int4Blocks {
         if made.purpose == QuantizePurpose::Measuring {
             let inputs = [Some(layer.input), constant("rounded", blocks.values()?)];
             let op = (ONNX_DOMAIN, "MatMul");
-            edit::node(graph, op, &layer.name, &[], (&inputs, &[product]))?;
+            edit::node(graph, op, &layer.name, &[], &inputs, &[product])?;
         } else {
             let mut inputs = vec![Some(layer.input), constant("blocks", blocks.packed()?)];
             inputs.push(constant("scales", blocks.scales()));
@@ -81,13 +81,13 @@ impl QuantizedForm for Int4Blocks {
                 ("block_size", length(self.block)),
             ];
             let op = (CONTRIB_DOMAIN, "MatMulNBits");
-            edit::node(graph, op, &layer.name, &attributes, (&inputs, &[product]))?;
+            edit::node(graph, op, &layer.name, &attributes, &inputs, &[product])?;
         }
         if let Some(bias) = added {
             let bias = edit::constant(graph, &title("bias"), bias);
             let terms = [Some(product), Some(bias)];
             let op = (ONNX_DOMAIN, "Add");
-            edit::node(graph, op, &title("add"), &[], (&terms, &[output]))?;
+            edit::node(graph, op, &title("add"), &[], &terms, &[output])?;
         }
         Ok(())
     }

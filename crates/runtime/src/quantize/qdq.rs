@@ -36,7 +36,8 @@ impl StaticInt8 {
     /// Adds a value's way through integers, from `from` to `to`.
     fn through(
         graph: &mut Graph,
-        (from, to): (ValueId, ValueId),
+        from: ValueId,
+        to: ValueId,
         affine: AffineScale,
     ) -> Result<(), RuntimeError> {
         let name = graph.value(to).name.clone();
@@ -49,9 +50,9 @@ impl StaticInt8 {
         let quantise = (ONNX_DOMAIN, "QuantizeLinear");
         let dequantise = (ONNX_DOMAIN, "DequantizeLinear");
         let title = format!("{name}/quantize");
-        edit::node(graph, quantise, &title, &[], (&[Some(from), scale, zero], &[integers]))?;
+        edit::node(graph, quantise, &title, &[], &[Some(from), scale, zero], &[integers])?;
         let title = format!("{name}/dequantize");
-        edit::node(graph, dequantise, &title, &[], (&[Some(integers), scale, zero], &[to]))?;
+        edit::node(graph, dequantise, &title, &[], &[Some(integers), scale, zero], &[to])?;
         Ok(())
     }
 
@@ -65,7 +66,7 @@ impl StaticInt8 {
         let affine = self.affine(id, graph)?;
         let found = made.once(id, DEQUANTISED, || {
             let to = edit::after(graph, id, DEQUANTISED);
-            Self::through(graph, (id, to), affine)?;
+            Self::through(graph, id, to, affine)?;
             Ok(vec![to])
         })?;
         Ok(found[0])
@@ -144,7 +145,7 @@ fn dequantised(
     let axis = axis.map(|axis| ("axis", i64::try_from(axis).unwrap_or(0).into()));
     let attributes: Vec<_> = axis.into_iter().collect();
     let op = (ONNX_DOMAIN, "DequantizeLinear");
-    edit::node(graph, op, &format!("{name}/dequantize"), &attributes, (&inputs, &[to]))?;
+    edit::node(graph, op, &format!("{name}/dequantize"), &attributes, &inputs, &[to])?;
     Ok(to)
 }
 
@@ -188,7 +189,7 @@ impl QuantizedForm for StaticInt8 {
             if !edit::redirect(graph, id, float) {
                 made.once(id, "float", || Ok(vec![float]))?;
             }
-            Self::through(graph, (float, id), affine)?;
+            Self::through(graph, float, id, affine)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::fleet::{RequestKind, SimulatedModel, SimulatedRequest};
-use super::table::ModelTimes;
+use super::table::{ModelPlace, ModelTimes};
 
 /// Tokens of a prompt that are computed in one piece, so that other texts go on in between.
 const PIECE: u32 = 512;
@@ -49,6 +49,13 @@ pub(super) struct TimedWork {
 pub(super) struct DevicePosition {
     pub(super) kind: usize,
     pub(super) unit: usize,
+}
+
+impl DevicePosition {
+    /// Returns the place of a model on the device.
+    fn of_model(self, model: usize) -> ModelPlace {
+        ModelPlace { kind: self.kind, model, unit: self.unit }
+    }
 }
 
 /// A unit.
@@ -134,7 +141,8 @@ impl SimulatedDevice {
     pub(super) fn choose(
         &mut self,
         times: &ModelTimes<'_>,
-        (models, requests): (&[SimulatedModel], &[SimulatedRequest]),
+        models: &[SimulatedModel],
+        requests: &[SimulatedRequest],
         seat: DevicePosition,
         fits: bool,
     ) -> Option<(SimulatedWork, f64)> {
@@ -197,7 +205,7 @@ impl SimulatedDevice {
             return None;
         }
         let tokens = text.prompt.min(PIECE);
-        let place = (seat.kind, text.model as usize, seat.unit);
+        let place = seat.of_model(text.model as usize);
         let seconds = times.prefill(place, f64::from(tokens), f64::from(text.context));
         Some((SimulatedWork::Prompt(tokens), seconds))
     }
@@ -227,7 +235,7 @@ impl SimulatedDevice {
         let steps = if alone { least.max(1) } else { 1 };
         // Keys and values grow by a token a step: on average there is half of that.
         let tokens = tokens + count * f64::from(steps) / 2.0;
-        let each = times.step((seat.kind, model as usize, seat.unit), count, tokens);
+        let each = times.step(seat.of_model(model as usize), count, tokens);
         Some((SimulatedWork::Steps { model, steps }, each * f64::from(steps)))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::device::{DevicePosition, SimulatedDevice};
 use super::fleet::MachineKind;
-use super::residence::ModelResidence;
+use super::residence::{MachineState, ModelResidence};
 use super::table::ModelTimes;
 use crate::cost::ComputeUnit;
 use crate::power::{
@@ -141,8 +141,8 @@ impl SimulatedMachine {
         let Some(residence) = &self.residence else { return 0 };
         let busy = self.units.iter().map(|unit| unit.free_at.saturating_sub(now)).max();
         let engine = unit_of(unit) == ComputeUnit::NeuralEngine;
-        let of = (now, busy.unwrap_or(0), self.budget);
-        residence.wait((self.kind, model), engine, times, of)
+        let state = MachineState { now, busy: busy.unwrap_or(0), budget: self.budget };
+        residence.wait(self.kind, model, engine, times, state)
     }
 
     /// Carries bytes over its link, and gives when they are there: requests one way, answers the other.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::fleet::{RequestKind, SimulatedModel, SimulatedRequest};
 use super::machine::{SimulatedMachine, UNITS};
-use super::table::ModelTimes;
+use super::table::{ModelPlace, ModelTimes};
 use crate::power::UnitChoice;
 
 /// Number of machines of a kind that are examined in each order.
@@ -35,8 +35,14 @@ pub(super) struct PlacedRequest {
     pub(super) seconds: f64,
 }
 
-/// Sort key of a device: the texts that it has, and the time at which it is predicted to be free.
-type DeviceLoad = (u64, u64);
+/// Load of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DeviceLoad {
+    /// Number of texts that it has.
+    texts: u64,
+    /// Time at which it is predicted to be free.
+    free_at: u64,
+}
 
 /// Units of machines of a kind, least loaded first, in both orders.
 #[derive(Clone, Debug, Default)]
@@ -46,14 +52,14 @@ struct DevicesByLoad {
 }
 
 impl DevicesByLoad {
-    fn insert(&mut self, (texts, time): DeviceLoad, number: u32) {
-        self.by_texts.insert((texts, time, number));
-        self.by_time.insert((time, texts, number));
+    fn insert(&mut self, load: DeviceLoad, number: u32) {
+        self.by_texts.insert((load.texts, load.free_at, number));
+        self.by_time.insert((load.free_at, load.texts, number));
     }
 
-    fn remove(&mut self, (texts, time): DeviceLoad, number: u32) {
-        self.by_texts.remove(&(texts, time, number));
-        self.by_time.remove(&(time, texts, number));
+    fn remove(&mut self, load: DeviceLoad, number: u32) {
+        self.by_texts.remove(&(load.texts, load.free_at, number));
+        self.by_time.remove(&(load.free_at, load.texts, number));
     }
 
     /// The machines that are looked at.
@@ -96,7 +102,8 @@ impl FleetPlacement {
     /// Sorts a unit in anew.
     pub(super) fn update(&mut self, at: usize, machine: &SimulatedMachine, unit: usize) {
         let own = &machine.units[unit];
-        let new = machine.allowance.admits.then_some((own.all_texts() as u64, own.free_at));
+        let load = DeviceLoad { texts: own.all_texts() as u64, free_at: own.free_at };
+        let new = machine.allowance.admits.then_some(load);
         let old = std::mem::replace(&mut self.standing[at * UNITS + unit], new);
         if old == new {
             return;
@@ -145,7 +152,7 @@ impl FleetPlacement {
             let work = RequestDemand {
                 request,
                 model: &models[model],
-                first: first(request, (kind, unit), times),
+                first: first(request, kind, unit, times),
             };
             let holders = self.holders.get(class * self.models + model);
             let begin = offers.len();
@@ -153,7 +160,7 @@ impl FleetPlacement {
                 let seen = offers[begin..].iter().any(|offer| offer.machine == at);
                 let fits = need <= machines[at].budget;
                 if !seen && fits && !is_written_elsewhere(request, &machines[at], unit, times) {
-                    offers.push(offer(now, work, (at, &machines[at]), unit, times));
+                    offers.push(offer(now, work, at, &machines[at], unit, times));
                 }
             }
         }
@@ -171,7 +178,7 @@ impl FleetPlacement {
                     .unwrap_or(best)
             }
         };
-        let seconds = first(request, (machines[chosen.machine].kind, chosen.unit), times);
+        let seconds = first(request, machines[chosen.machine].kind, chosen.unit, times);
         Some(PlacedRequest { machine: chosen.machine, unit: chosen.unit, seconds })
     }
 }
@@ -197,12 +204,12 @@ fn change(
 }
 
 /// Seconds of a request's batch, or of its prompt.
-fn first(request: &SimulatedRequest, (kind, unit): (usize, usize), times: &ModelTimes<'_>) -> f64 {
+fn first(request: &SimulatedRequest, kind: usize, unit: usize, times: &ModelTimes<'_>) -> f64 {
     let model = request.model as usize;
     match request.kind {
         RequestKind::Infer { batch } => times.graph(kind, model, unit, batch),
         RequestKind::Generate { prompt, .. } => {
-            times.prefill((kind, model, unit), f64::from(prompt), 0.0)
+            times.prefill(ModelPlace { kind, model, unit }, f64::from(prompt), 0.0)
         }
     }
 }
@@ -254,13 +261,14 @@ struct RequestDemand<'a> {
 fn offer(
     now: u64,
     asked: RequestDemand<'_>,
-    (at, machine): (usize, &SimulatedMachine),
+    at: usize,
+    machine: &SimulatedMachine,
     unit: usize,
     times: &ModelTimes<'_>,
 ) -> DeviceOffer {
     let model = asked.request.model as usize;
     let own = &machine.units[unit];
-    let place = (machine.kind, model, unit);
+    let place = ModelPlace { kind: machine.kind, model, unit };
     let free = own.free_at.saturating_sub(now);
     let wait = free.max(machine.wait(model, unit, times, now)) as f64 / 1e9;
     let (work, joule_seconds) = match asked.request.kind {
@@ -268,7 +276,8 @@ fn offer(
             // A unit that writes texts takes turns with them.
             let turns = own.texts.first().map_or(0.0, |text| {
                 let texts = own.texts.len() as f64;
-                let place = (machine.kind, text.model as usize, unit);
+                let model = text.model as usize;
+                let place = ModelPlace { kind: machine.kind, model, unit };
                 times.step(place, texts, texts * f64::from(text.context))
             });
             (asked.first + turns, asked.first)

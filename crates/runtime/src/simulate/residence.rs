@@ -34,6 +34,16 @@ pub(super) struct ModelLoadStart {
     pub(super) compiled_at: Option<u64>,
 }
 
+/// State of a machine at some time, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MachineState {
+    pub(super) now: u64,
+    /// Time until its devices are free: their models then make room.
+    pub(super) busy: u64,
+    /// Bytes that models may take.
+    pub(super) budget: f64,
+}
+
 /// The models of a machine. Its disk reads one after the other, and its compiler compiles one after the other;
 /// what was compiled stays on the disk.
 #[derive(Debug, Default)]
@@ -108,15 +118,17 @@ impl ModelResidence {
         self.parked.extract_if(.., goes).collect()
     }
 
-    /// Nanoseconds until a request for a model could begin on a unit that is free, as far as can be told now;
-    /// `busy` are those until the machine's units are free, whose models then make room.
+    /// Returns the nanoseconds until a request for a model could begin on a device that is free, as far as can be told
+    /// now.
     pub(super) fn wait(
         &self,
-        (kind, model): (usize, usize),
+        kind: usize,
+        model: usize,
         engine: bool,
         times: &ModelTimes<'_>,
-        (now, busy, budget): (u64, u64, f64),
+        state: MachineState,
     ) -> u64 {
+        let MachineState { now, busy, budget } = state;
         #[allow(clippy::cast_possible_truncation, reason = "models are bounded as requests are")]
         let number = model as u32;
         let entry = self.entry(number);

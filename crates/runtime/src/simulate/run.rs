@@ -175,7 +175,7 @@ impl SimulationRun<'_> {
         let shared = machine.contention(unit, &self.times);
         let own = &mut machine.units[unit];
         own.count(self.now);
-        let found = own.choose(&self.times, (self.models, self.requests), seat, fits);
+        let found = own.choose(&self.times, self.models, self.requests, seat, fits);
         let Some((work, mut seconds)) = found else { return };
         if let SimulatedWork::Steps { .. } = work {
             seconds *= shared;

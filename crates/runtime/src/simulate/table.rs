@@ -7,6 +7,14 @@ use crate::cost::{ComputeUnit, DecoderWork, UnitCost};
 /// Rows up to which times of graphs are looked up.
 const ROWS: usize = 64;
 
+/// A model on a device of a kind of machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ModelPlace {
+    pub(super) kind: usize,
+    pub(super) model: usize,
+    pub(super) unit: usize,
+}
+
 /// Times of all models on all units of a kind of machine. Units are counted as [`unit_of`] does.
 #[derive(Debug)]
 pub(super) struct ModelTimes<'a> {
@@ -114,26 +122,16 @@ impl<'a> ModelTimes<'a> {
     }
 
     /// Seconds of a decoder for a piece of a prompt.
-    pub(super) fn prefill(
-        &self,
-        (kind, model, unit): (usize, usize, usize),
-        tokens: f64,
-        past: f64,
-    ) -> f64 {
-        let cost = &self.fleet.kinds[kind].cost;
-        let of = self.decoder(model).zip(self.unit(kind, unit));
+    pub(super) fn prefill(&self, place: ModelPlace, tokens: f64, past: f64) -> f64 {
+        let cost = &self.fleet.kinds[place.kind].cost;
+        let of = self.decoder(place.model).zip(self.unit(place.kind, place.unit));
         of.map_or(0.0, |(work, unit)| cost.prefill_seconds(unit, work, tokens, past))
     }
 
     /// Seconds of a decoder for the next token of so many texts with so many tokens together.
-    pub(super) fn step(
-        &self,
-        (kind, model, unit): (usize, usize, usize),
-        texts: f64,
-        tokens: f64,
-    ) -> f64 {
-        let cost = &self.fleet.kinds[kind].cost;
-        let of = self.decoder(model).zip(self.unit(kind, unit));
+    pub(super) fn step(&self, place: ModelPlace, texts: f64, tokens: f64) -> f64 {
+        let cost = &self.fleet.kinds[place.kind].cost;
+        let of = self.decoder(place.model).zip(self.unit(place.kind, place.unit));
         of.map_or(0.0, |(work, unit)| cost.step_seconds(unit, work, texts, tokens))
     }
 

@@ -161,9 +161,9 @@ impl TuningSearch<'_> {
                 chosen.insert(0, 0);
             }
             chosen.truncate(left);
-            let found = chosen.chunks(TOGETHER).find_map(|part| {
-                self.measure(part, &expected, (&mut seen, &mut refused), deadline)
-            });
+            let found = chosen
+                .chunks(TOGETHER)
+                .find_map(|part| self.measure(part, &expected, &mut seen, &mut refused, deadline));
             if let Some(ended) = found {
                 break ended;
             }
@@ -176,7 +176,8 @@ impl TuningSearch<'_> {
         &mut self,
         chosen: &[usize],
         expected: &[f32],
-        (seen, refused): (&mut Vec<MeasuredCandidate>, &mut Vec<RefusedCandidate>),
+        seen: &mut Vec<MeasuredCandidate>,
+        refused: &mut Vec<RefusedCandidate>,
         deadline: Duration,
     ) -> Option<SearchEnd> {
         let mut right = Vec::with_capacity(chosen.len());

@@ -229,7 +229,8 @@ impl PackedImageWeights {
         x: RealSlice<'_>,
         image: ImageBatch,
         y: RealsMut<'_>,
-        (epilogue, beside): (&GemmEpilogue<'_>, Option<Bf16Summand<'_>>),
+        epilogue: &GemmEpilogue<'_>,
+        beside: Option<Bf16Summand<'_>>,
     ) -> Result<(), OpError> {
         match (self, x, y) {
             (Self::Bf16(packed), x, y) => {
@@ -412,11 +413,17 @@ impl CpuKernel for CpuConvKernel {
             }
             let exec = call.exec;
             let image = ImageBatch { batch: image.batch, size };
-            let ends = (&epilogue, beside);
             if y_turned == 0 {
-                return packed.run(exec, x, image, call.output_reals(0)?.reals(), ends);
+                return packed.run(
+                    exec,
+                    x,
+                    image,
+                    call.output_reals(0)?.reals(),
+                    &epilogue,
+                    beside,
+                );
             }
-            packed.run(exec, x, image, RealsMut::Fp32(y_own), ends)?;
+            packed.run(exec, x, image, RealsMut::Fp32(y_own), &epilogue, beside)?;
             image_out(exec, y_own, &result, call.output::<f32>(0)?.slice());
             Ok(())
         });

@@ -37,7 +37,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_bf16,
-        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
+        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
     },
     CpuKernelRow {
         name: "gemm-bf16-packed",
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_fp16,
-        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
+        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
     },
     CpuKernelRow {
         name: "gemm-fp16-packed",
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_packed,
-        build: |view| packed(view, (false, 1.0), ProductTailSpec::default()),
+        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
     },
     CpuKernelRow {
         name: "matmul-f32-batched",
@@ -133,12 +133,12 @@ fn supports_gemm(view: &CpuNodeView<'_>) -> Result<(), String> {
 
 fn gemm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<Gemm>()?;
-    packed(view, (op.trans_b, op.alpha), ProductTailSpec::default())
+    packed(view, op.trans_b, op.alpha, ProductTailSpec::default())
 }
 
 fn fused_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<FusedMatMul>()?;
-    packed(view, (op.trans_b, 1.0), ProductTailSpec::of(op))
+    packed(view, op.trans_b, 1.0, ProductTailSpec::of(op))
 }
 
 fn supports_bf16(view: &CpuNodeView<'_>) -> Result<(), String> {
@@ -163,7 +163,8 @@ fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
 
 fn packed(
     view: &CpuNodeView<'_>,
-    (trans_b, factor): (bool, f32),
+    trans_b: bool,
+    factor: f32,
     last: ProductTailSpec,
 ) -> Result<Box<dyn CpuKernel>, String> {
     let weights = view.constant(1).ok_or("input 1 is no constant")?;

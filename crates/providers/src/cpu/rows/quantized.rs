@@ -112,21 +112,21 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["QLinearMatMul"],
         supports: |view| supports_product(view, QLINEAR),
-        build: |view| product(view, QLINEAR, (false, 1.0)),
+        build: |view| product(view, QLINEAR, false, 1.0),
     },
     CpuKernelRow {
         name: "matmul_integer-int8_int32",
         domain: ONNX_DOMAIN,
         ops: &["MatMulInteger"],
         supports: |view| supports_product(view, INTEGER),
-        build: |view| product(view, INTEGER, (false, 1.0)),
+        build: |view| product(view, INTEGER, false, 1.0),
     },
     CpuKernelRow {
         name: "matmul_integer-int8_f32",
         domain: CONTRIB_DOMAIN,
         ops: &["MatMulIntegerToFloat"],
         supports: |view| supports_product(view, TO_FLOAT),
-        build: |view| product(view, TO_FLOAT, (false, 1.0)),
+        build: |view| product(view, TO_FLOAT, false, 1.0),
     },
     CpuKernelRow {
         name: "qgemm-int8",
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         },
         build: |view| {
             let op = view.operator::<QGemm>()?;
-            product(view, GEMM, (op.trans_b, op.alpha))
+            product(view, GEMM, op.trans_b, op.alpha)
         },
     },
     CpuKernelRow {
@@ -425,7 +425,8 @@ struct QuantizedProduct {
 fn product(
     view: &CpuNodeView<'_>,
     places: QuantizedInputs,
-    (trans_b, alpha): (bool, f32),
+    trans_b: bool,
+    alpha: f32,
 ) -> Result<Box<dyn CpuKernel>, String> {
     let packed = match view.constant(places.b) {
         Some(weights) => Some(Arc::new(pack(view, weights, trans_b)?)),

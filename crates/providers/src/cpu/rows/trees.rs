@@ -185,7 +185,7 @@ impl CpuKernel for TreesKernel {
         let operator = Arc::clone(&self.operator);
         Ok(CpuStep::new(move |call| {
             let ensemble = TreeEnsembleKernel::of(&*operator).map_err(OpError::new)?;
-            run(call, &trees, ensemble, (count, width))
+            run(call, &trees, ensemble, count, width)
         }))
     }
 
@@ -198,7 +198,8 @@ fn run(
     call: &mut StepCall<'_>,
     trees: &PreparedTrees,
     ensemble: TreeEnsembleKernel<'_>,
-    (count, width): (usize, usize),
+    count: usize,
+    width: usize,
 ) -> Result<(), OpError> {
     let targets = ensemble.forest().targets;
     let mut wanted = call.output::<f32>(ensemble.scores_at()).ok();
