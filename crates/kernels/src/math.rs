@@ -87,7 +87,7 @@ pub(crate) fn exp_m1<S: Simd>(s: S, x: S::F) -> S::F {
 struct ReducedExponent<F> {
     /// A whole number.
     n: F,
-    /// What is left of the exponent, at most `ln 2 / 2` in magnitude.
+    /// Remainder of the exponent, at most `ln 2 / 2` in magnitude.
     r: F,
     /// The quotient `(e^r - 1) / r`.
     q: F,
