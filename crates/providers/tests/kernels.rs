@@ -41,6 +41,25 @@ fn binary_functions_equal_the_reference_for_every_broadcast() {
 }
 
 #[test]
+fn functions_of_many_tensors_equal_the_reference_for_every_broadcast() {
+    let shapes: [&[&[usize]]; 6] = [
+        &[&[2, 3, 4], &[4], &[2, 3, 4]],
+        &[&[4], &[2, 3, 4], &[3, 1], &[]],
+        &[&[2, 1, 4], &[3, 1], &[1, 3, 1]],
+        &[&[2, 3, 5, 7], &[2, 1, 1, 7], &[5, 1]],
+        &[&[3, 5]],
+        &[&[0, 3], &[3], &[1]],
+    ];
+    for op in ["Sum", "Mean", "Max", "Min"] {
+        for all in shapes {
+            let inputs: Vec<Tensor> =
+                all.iter().zip(1..).map(|(shape, seed)| floats(shape, seed)).collect();
+            check_node(op, &[], &inputs, &[], "variadic-f32");
+        }
+    }
+}
+
+#[test]
 fn integers_wrap_as_the_reference_wraps() {
     let (a, b) = (ints(&[2, 3], &[1, -2, 3, i64::MAX, 5, 6]), ints(&[3], &[7, 8, i64::MAX]));
     for op in ["Add", "Sub", "Mul"] {

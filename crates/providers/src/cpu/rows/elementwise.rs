@@ -250,21 +250,21 @@ fn reversed(function: BinaryFunction) -> Option<BinaryFunction> {
     })
 }
 
-/// How one operand is spread over a result: blocks of the result in each of which a
+/// Layout of an operand that is spread over a result: blocks of the result in each of which a
 /// [`OperandBroadcast`] holds.
 #[derive(Debug, PartialEq)]
-struct OperandSpread {
-    inner: OperandBroadcast,
+pub(super) struct OperandSpread {
+    pub(super) inner: OperandBroadcast,
     /// Elements of the result per block.
-    block: usize,
+    pub(super) block: usize,
     /// Elements of the operand per block.
-    operand_block: usize,
+    pub(super) operand_block: usize,
     /// For each block, where the operand's elements start.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
 }
 
-/// How `operand` is spread over `result`, whose axes it broadcasts to.
-fn spread(operand: &[usize], result: &[usize]) -> Option<OperandSpread> {
+/// Returns the layout of `operand` when it is spread over `result`, whose axes it broadcasts to.
+pub(super) fn spread(operand: &[usize], result: &[usize]) -> Option<OperandSpread> {
     let missing = result.len().checked_sub(operand.len())?;
     // Neighbouring axes that are both spread or both not count as one.
     let mut axes: Vec<(usize, bool)> = Vec::new();

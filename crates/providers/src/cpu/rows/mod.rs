@@ -22,6 +22,7 @@ mod scatter;
 mod spread;
 mod trees;
 mod upsample;
+mod variadic;
 
 use super::CpuKernelRow;
 
@@ -48,4 +49,5 @@ pub const FAMILIES: &[&[CpuKernelRow]] = &[
     scatter::ROWS,
     trees::ROWS,
     upsample::ROWS,
+    variadic::ROWS,
 ];
