@@ -1,4 +1,4 @@
-//! `BiasAdd`, `BiasSplitGelu` and `ContribGroupNorm`, which optimised diffusion models have.
+//! `BiasSplitGelu` and `ContribGroupNorm`, which optimised diffusion models have.
 
 use galatea_tensor::Tensor;
 
@@ -10,10 +10,6 @@ use crate::ops::activation::ActivationKind;
 use crate::ops::bounds;
 use crate::ops::convolution::{to_channels_first, to_channels_last};
 use crate::ops::values::{expect_float, floats, from_floats};
-
-/// `x + bias + skip`, of domain `com.microsoft`; the bias lies along the last axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BiasAdd;
 
 /// The left half of `x + bias` times the GELU of the right half, along the last axis, of domain
 /// `com.microsoft`.
@@ -32,23 +28,6 @@ pub struct ContribGroupNorm {
     pub channels_last: bool,
     /// True if the result goes through `x · sigmoid(x)`.
     pub silu: bool,
-}
-
-impl Operator for BiasAdd {
-    fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let x = inputs.required(0)?;
-        expect_float(x.dtype)?;
-        Ok(vec![Fact { value: None, elements: None, ..x.clone() }])
-    }
-
-    fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let x = inputs.required(0)?;
-        let bias = floats(&inputs.required(1)?.broadcast_to(x.shape())?)?;
-        let skip = floats(&inputs.required(2)?.broadcast_to(x.shape())?)?;
-        let terms = floats(x)?.into_iter().zip(bias).zip(skip);
-        let all = terms.map(|((x, bias), skip)| x + bias + skip).collect();
-        Ok(vec![from_floats(x.dtype(), x.shape(), all)?])
-    }
 }
 
 impl Operator for BiasSplitGelu {

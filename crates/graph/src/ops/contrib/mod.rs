@@ -24,7 +24,7 @@ mod skip_normalization;
 pub use aliases::{ExpandDims, OptionalStepRange};
 pub use attention::ContribAttention;
 pub use c_dist::CDist;
-pub use diffusion::{BiasAdd, BiasSplitGelu, ContribGroupNorm};
+pub use diffusion::{BiasSplitGelu, ContribGroupNorm};
 pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
 pub use embed_layer_normalization::EmbedLayerNormalization;
 pub use fused_product::{FusedGemm, OperandTransposition, TurnedMatMul};
@@ -44,7 +44,7 @@ pub use skip_normalization::SkipNormalization;
 use crate::operator::{Arity, OpDef};
 use crate::ops::AttributeParser;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
-use crate::ops::math::BinaryKind;
+use crate::ops::math::{BinaryKind, Variadic, VariadicKind};
 use crate::ops::normalize::RmsNormalization;
 use crate::ops::pooling::MaxPool;
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
@@ -151,7 +151,7 @@ pub const OPS: &[OpDef] = &[
         DynamicQuantizeLstm::parse,
     ),
     row("CDist", TWO, ONE, CDist::parse).accumulating(),
-    row("BiasAdd", Arity::exactly(3), ONE, |_| Ok(Box::new(BiasAdd))),
+    row("BiasAdd", Arity::exactly(3), ONE, |_| Variadic::boxed_over_first(VariadicKind::Sum)),
     row("BiasSplitGelu", TWO, ONE, |_| Ok(Box::new(BiasSplitGelu))),
     row("GroupNorm", Arity::exactly(3), ONE, ContribGroupNorm::parse),
     row("ExpandDims", TWO, ONE, |_| Ok(Box::new(ExpandDims))),

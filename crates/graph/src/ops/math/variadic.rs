@@ -27,11 +27,18 @@ pub enum VariadicKind {
 pub struct Variadic {
     /// The function.
     pub kind: VariadicKind,
+    /// True if the first input has the shape of the result, to which the others broadcast.
+    pub first_is_whole: bool,
 }
 
 impl Variadic {
     pub(super) fn boxed(kind: VariadicKind) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { kind }))
+        Ok(Box::new(Self { kind, first_is_whole: false }))
+    }
+
+    /// Returns an operator whose first input has the shape of the result.
+    pub(crate) fn boxed_over_first(kind: VariadicKind) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self { kind, first_is_whole: true }))
     }
 }
 
@@ -62,7 +69,11 @@ impl Operator for Variadic {
         for other in &all {
             expect_same(dtype, other.dtype)?;
         }
-        Ok(vec![Fact::shaped(dtype, Fact::broadcast(&all)?)])
+        let shape = Fact::broadcast(&all)?;
+        Ok(vec![match self.first_is_whole {
+            true => Fact { value: None, elements: None, ..inputs.required(0)?.clone() },
+            false => Fact::shaped(dtype, shape),
+        }])
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -73,6 +84,12 @@ impl Operator for Variadic {
         for tensor in &all {
             expect_same(first.dtype(), tensor.dtype())?;
             shape = broadcast_shapes(&shape, tensor.shape())?;
+        }
+        if self.first_is_whole && shape != first.shape() {
+            return Err(OpError::new(format!(
+                "inputs of the common shape {shape:?}, expected that of the first input, {:?}",
+                first.shape()
+            )));
         }
         let mut total = TensorValues::read(&broadcast(first, &shape)?)?;
         for tensor in &all[1..] {
@@ -108,7 +125,9 @@ mod tests {
 
     fn run(kind: VariadicKind, inputs: &[Tensor]) -> Result<Tensor, OpError> {
         let inputs: Vec<_> = inputs.iter().map(Some).collect();
-        Ok(Variadic { kind }.reference(OperatorInputs::new(&inputs))?.remove(0))
+        Ok(Variadic { kind, first_is_whole: false }
+            .reference(OperatorInputs::new(&inputs))?
+            .remove(0))
     }
 
     #[test]
@@ -130,6 +149,21 @@ mod tests {
         let inputs = [Tensor::scalar(f32::NAN), Tensor::scalar(1.0_f32)];
         assert!(run(VariadicKind::Max, &inputs).unwrap().item::<f32>().unwrap().is_nan());
         assert!(run(VariadicKind::Min, &inputs).unwrap().item::<f32>().unwrap().is_nan());
+    }
+
+    #[test]
+    fn inputs_larger_than_a_whole_first_one_are_refused() {
+        let sum = Variadic { kind: VariadicKind::Sum, first_is_whole: true };
+        let x = Tensor::vector(vec![1.0_f32, 2.0]);
+        let large = Tensor::from_vec(&[2, 2], vec![1.0_f32; 4]).unwrap();
+        let one = Tensor::scalar(1.0_f32);
+        let of = |other: &Tensor| {
+            sum.reference(OperatorInputs::new(&[Some(&x), Some(other)]))
+                .map(|mut all| all.remove(0))
+        };
+        assert_eq!(of(&one).unwrap(), Tensor::vector(vec![2.0_f32, 3.0]));
+        let error = of(&large).unwrap_err().to_string();
+        assert!(error.contains("[2, 2]") && error.contains("the first input, [2]"), "{error}");
     }
 
     #[test]
