@@ -20,6 +20,7 @@ pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Max", |emit, node| variadic(emit, node, "maximum")),
     EmitRow::onnx("Min", |emit, node| variadic(emit, node, "minimum")),
     EmitRow::onnx("Sum", |emit, node| variadic(emit, node, "add")),
+    EmitRow::onnx("BiasAdd", |emit, node| variadic(emit, node, "add")).of("com.microsoft"),
     EmitRow::onnx("Mean", mean),
     EmitRow::onnx("Equal", |emit, node| binary(emit, node, "equal")),
     EmitRow::onnx("Greater", |emit, node| binary(emit, node, "greater")),

@@ -32,6 +32,7 @@ const fn row(
 }
 
 const CONTRIB: &[&str] = &[
+    "BiasAdd",
     "BiasGelu",
     "DequantizeLinear",
     "FastGelu",

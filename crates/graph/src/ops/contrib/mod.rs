@@ -151,7 +151,8 @@ pub const OPS: &[OpDef] = &[
         DynamicQuantizeLstm::parse,
     ),
     row("CDist", TWO, ONE, CDist::parse).accumulating(),
-    row("BiasAdd", Arity::exactly(3), ONE, |_| Variadic::boxed_over_first(VariadicKind::Sum)),
+    row("BiasAdd", Arity::exactly(3), ONE, |_| Variadic::boxed_over_first(VariadicKind::Sum))
+        .elementwise(),
     row("BiasSplitGelu", TWO, ONE, |_| Ok(Box::new(BiasSplitGelu))),
     row("GroupNorm", Arity::exactly(3), ONE, ContribGroupNorm::parse),
     row("ExpandDims", TWO, ONE, |_| Ok(Box::new(ExpandDims))),

@@ -9,13 +9,12 @@ use super::elementwise::{OperandSpread, spread};
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
 
 /// The family's rows.
-pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
-    name: "variadic-f32",
-    domain: ONNX_DOMAIN,
-    ops: &["Max", "Mean", "Min", "Sum"],
-    supports,
-    build,
-}];
+pub(super) const ROWS: &[CpuKernelRow] =
+    &[row(ONNX_DOMAIN, &["Max", "Mean", "Min", "Sum"]), row("com.microsoft", &["BiasAdd"])];
+
+const fn row(domain: &'static str, ops: &'static [&'static str]) -> CpuKernelRow {
+    CpuKernelRow { name: "variadic-f32", domain, ops, supports, build }
+}
 
 fn supports(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.operator::<Variadic>()?;
