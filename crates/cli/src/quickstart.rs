@@ -180,9 +180,9 @@ async fn talk(http: SocketAddr, chats: Vec<SampleChats>) -> Result<usize, String
 
 /// Outputs whose classes have names.
 fn labelled_outputs(core: &Core, model: &str) -> Vec<String> {
-    let outputs = core.model_metadata(model, "").map(|metadata| metadata.outputs);
-    let outputs = outputs.unwrap_or_default().into_iter().map(|output| output.name);
-    outputs.filter(|output| core.labels(model, "", output).is_some()).collect()
+    let Ok(model) = core.resolve(model, "") else { return Vec::new() };
+    let outputs = model.metadata().outputs.into_iter().map(|output| output.name);
+    outputs.filter(|output| model.labels(output).is_some()).collect()
 }
 
 /// A request over HTTP.

@@ -2,25 +2,22 @@
 
 use std::cmp::Ordering;
 
-use galatea_serving::{Core, InferenceResponse, OutputTensor, ServingError};
+use galatea_serving::{InferenceResponse, ModelHandle, OutputTensor, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 /// Most classes that an output may have.
 const MAX_CLASSES: usize = 1_000_000;
 
-/// The classes of an output of a response, with labels and batching of its model.
+/// The classes of an output of a model's response, with the model's labels and batching.
 pub(crate) fn output(
-    core: &Core,
+    model: &ModelHandle,
     response: &InferenceResponse,
     output: &OutputTensor,
     classes: u64,
 ) -> Result<Tensor, ServingError> {
-    let model = &response.model_name;
-    let version = &response.model_version;
-    let batching = core.model_config(model, version)?.max_batch_size > 0;
-    let labels = core.labels(model, version, &output.name);
-    let labels = labels.as_ref().map_or(&[][..], |labels| labels);
-    classify(&output.tensor, classes, batching, labels)
+    let model = model.of_response(response);
+    let labels = model.labels(&output.name).unwrap_or_default();
+    classify(&output.tensor, classes, model.has_batches(), labels)
 }
 
 /// Texts `value:index` or `value:index:label` of the greatest values, in descending order and by index where equal.

@@ -55,7 +55,8 @@ impl OverrideRules {
         }
         let Some(given) = overrides.config.as_deref().and_then(parse) else { return Ok(()) };
         // A client may give back what the server told it, but files may lie where that points to.
-        let served = core.model_config(model, "").ok().filter(|_| overrides.files.is_empty());
+        let served = core.resolve(model, "").ok().filter(|_| overrides.files.is_empty());
+        let served = served.map(|model| model.config());
         let value = |config: &ModelConfig, name: &str| {
             config.parameters.get(name).map(|parameter| parameter.string_value.clone())
         };

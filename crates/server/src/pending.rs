@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use galatea_serving::{CancelToken, Core, InferenceRequest, InferenceResponse, ServingError};
+use galatea_serving::{
+    CancelToken, InferenceRequest, InferenceResponse, ModelHandle, ServingError,
+};
 use tokio::sync::oneshot;
 
 /// An inference under way.
@@ -16,18 +17,18 @@ pub struct PendingInference {
     done: bool,
 }
 
-/// Hands a request to the core.
+/// Hands a request to its model.
 ///
 /// # Errors
-/// Fails when the core refuses it: it does not fit the model, or the model does not serve.
+/// Fails when the request is refused: it does not fit the model, or the model does not serve.
 pub fn submit(
-    core: &Arc<Core>,
+    model: &ModelHandle,
     request: InferenceRequest,
 ) -> Result<PendingInference, ServingError> {
     let cancel = request.cancel.clone();
     let (sender, answer) = oneshot::channel();
     let mut sender = Some(sender);
-    core.infer(
+    model.infer(
         request,
         Box::new(move |answer| {
             if let Some(sender) = sender.take() {

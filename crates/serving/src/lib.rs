@@ -3,7 +3,8 @@
 //! [`Core`] is the whole of it for a front end: start it on model repositories with a set of backends, ask it for
 //! metadata, configuration, statistics and the index, and hand it requests. A request goes through these stages:
 //!
-//! 1. [`Core::infer`] finds the model version and checks the request against its configuration ([`validate`]).
+//! 1. [`Core::resolve`] finds the model version once, as a [`ModelHandle`]. [`ModelHandle::infer`] checks the request
+//!    against its configuration ([`validate`]).
 //! 2. The [`driver`] puts it into the version's scheduler ([`schedule`]), a state machine without thread, lock or
 //!    clock, and hands the batches that the scheduler forms to instances.
 //! 3. The instance's thread gathers the batch's inputs, runs the model and gives every request its share
@@ -44,7 +45,8 @@ pub mod waiting_models;
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
 pub use crate::core::{
-    ControlMode, Core, CoreOptions, ListedCheckpoint, OpenRequest, ServedCheckpoint, ShutdownReport,
+    ControlMode, Core, CoreOptions, ListedCheckpoint, ModelHandle, OpenRequest, ServedCheckpoint,
+    ShutdownReport,
 };
 pub use crate::error::{ErrorCode, ServingError};
 pub use crate::request::{

@@ -16,10 +16,12 @@ use galatea_serving::config::inference::model_version_policy::PolicyChoice;
 use galatea_serving::core::{LoadOverrides, UnloadDependents, VersionState};
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
-    ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, InferenceResponse, ServingError,
-    batch,
+    ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, InferenceResponse, ResponseSink,
+    ServingError, batch,
 };
 use galatea_tensor::{DataType, Tensor};
+
+mod handles;
 
 /// Long enough for any machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -184,27 +186,40 @@ impl Served {
     }
 }
 
-fn added(core: &Core, model: &str, version: &str) -> Result<i32, ServingError> {
+/// A request with the input 0.
+fn of_zero(model: &str, version: &str) -> InferenceRequest {
     let input = InputTensor {
         name: "IN".to_owned(),
         datatype: DataType::Int32,
         shape: vec![1, 1],
         data: InputData::Raw(Bytes::from_static(&[0; 4])),
     };
-    let request = InferenceRequest {
+    InferenceRequest {
         model_name: model.to_owned(),
         model_version: version.to_owned(),
         inputs: vec![input],
         ..InferenceRequest::default()
-    };
+    }
+}
+
+fn added(core: &Core, model: &str, version: &str) -> Result<i32, ServingError> {
+    let request = of_zero(model, version);
+    answer(|sink| core.infer(request, sink)).map(|response| sum(&response))
+}
+
+/// The one answer to a request that is begun so.
+fn answer(
+    begin: impl FnOnce(ResponseSink) -> Result<(), ServingError>,
+) -> Result<InferenceResponse, ServingError> {
     let (sender, receiver) = channel::<Result<InferenceResponse, ServingError>>();
-    core.infer(
-        request,
-        Box::new(move |answer| sender.send(answer.result.map(Option::unwrap)).unwrap()),
-    )?;
+    begin(Box::new(move |answer| sender.send(answer.result.map(Option::unwrap)).unwrap()))?;
     let response = receiver.recv_timeout(PATIENCE).expect("an answer")?;
     assert!(receiver.recv_timeout(Duration::ZERO).is_err(), "a second answer");
-    Ok(response.outputs.first().unwrap().tensor.to_vec::<i32>().unwrap()[0])
+    Ok(response)
+}
+
+fn sum(response: &InferenceResponse) -> i32 {
+    response.outputs.first().unwrap().tensor.to_vec::<i32>().unwrap()[0]
 }
 
 #[test]
@@ -269,7 +284,7 @@ fn other_instances_let_the_counters_count_on() {
     served.added("m", "").unwrap();
     repository.write("m/config.pbtxt", &format!("{CONFIG} instance_group {{ count: 2 }}"));
     served.load("m").unwrap();
-    assert_eq!(served.core.model_config("m", "").unwrap().instance_group[0].count, 2);
+    assert_eq!(served.core.resolve("m", "").unwrap().config().instance_group[0].count, 2);
     served.added("m", "").unwrap();
     let counted = || served.core.model_statistics(Some("m"), "").unwrap()[0].inference_count;
     assert_eq!(counted(), 2);
@@ -384,7 +399,7 @@ fn loads_of_different_models_go_side_by_side_and_of_one_model_in_turn() {
 fn a_given_configuration_holds_on_until_the_one_on_disk_is_newer() {
     let repository = Repository::new().model("m", &[(1, 10)]);
     let served = repository.explicit(&["m"]);
-    let batch = || served.core.model_config("m", "").unwrap().max_batch_size;
+    let batch = || served.core.resolve("m", "").unwrap().config().max_batch_size;
     served.core.load_model("m", given(2, &[])).unwrap();
     assert_eq!(batch(), 2);
     served.load("m").unwrap();
@@ -477,7 +492,7 @@ fn a_version_policy_that_alone_changes_is_shown_and_loads_nothing() {
     let repository = Repository::new().model("m", &[(1, 10), (2, 20)]);
     let served = repository.explicit(&["m"]);
     let policy = || {
-        let config = served.core.model_config("m", "2").unwrap();
+        let config = served.core.resolve("m", "2").unwrap().config();
         config.version_policy.clone().unwrap().policy_choice.unwrap()
     };
     assert!(matches!(policy(), PolicyChoice::All(_)));

@@ -264,7 +264,7 @@ fn a_repository_is_served_with_its_versions_and_failures() {
     assert!(core.is_live() && !core.is_ready());
     assert!(core.model_ready("good", "").unwrap() && !core.model_ready("broken", "").unwrap());
     assert!(!core.model_ready("nobody", "7").unwrap());
-    assert_eq!(*core.labels("labels", "", "OUT").unwrap(), ["cat", "dog"]);
+    assert_eq!(core.resolve("labels", "").unwrap().labels("OUT").unwrap(), ["cat", "dog"]);
     assert_eq!(
         core.load_model("good", LoadOverrides::default()).unwrap_err().code,
         ErrorCode::Unavailable
@@ -278,7 +278,7 @@ fn what_is_not_there_is_said_as_triton_says_it() {
         .model("broken", &["1"], &echo_config("parameters { key: \"fail\" value {} }"))
         .model("nonsense", &["1"], "nonsense");
     let core = start(&folder);
-    let message = |name, version| core.model_metadata(name, version).unwrap_err().message;
+    let message = |name, version| core.resolve(name, version).unwrap_err().message;
     assert_eq!(message("nobody", ""), "Request for unknown model: 'nobody' is not found");
     assert_eq!(message("nonsense", ""), "Request for unknown model: 'nonsense' is not found");
     assert_eq!(message("good", "2"), "Request for unknown model: 'good' version 2 is not found");
@@ -290,7 +290,7 @@ fn what_is_not_there_is_said_as_triton_says_it() {
         message("broken", "1"),
         "Request for unknown model: 'broken' version 1 is not at ready state"
     );
-    let metadata = core.model_metadata("good", "").unwrap();
+    let metadata = core.resolve("good", "").unwrap().metadata();
     assert_eq!(
         (metadata.versions, metadata.platform.as_str()),
         (vec!["1".to_owned(), "3".to_owned()], "echo_memory")
@@ -393,7 +393,7 @@ fn a_model_without_configuration_is_found_by_its_file_and_completed() {
         ModelIo { inputs: vec![tensor("IN")], outputs: vec![tensor("OUT")], ..ModelIo::default() };
     let echo: Arc<dyn ModelBackend> = Arc::new(Echo { gate: None, io: Some(io) });
     let core = Core::start(options(&folder.0), vec![Arc::clone(&echo)]).unwrap();
-    let config = core.model_config("m", "").unwrap();
+    let config = core.resolve("m", "").unwrap().config();
     assert_eq!(
         (config.backend.as_str(), config.platform.as_str(), config.max_batch_size),
         ("echo", "echo_memory", 4)

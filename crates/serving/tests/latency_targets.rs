@@ -52,7 +52,7 @@ impl Server {
     }
 
     fn send(&self, goal: Option<ParameterValue>) -> Result<Receiver<SinkAnswer>, ServingError> {
-        let batching = self.core.model_config("echo", "").unwrap().max_batch_size > 0;
+        let batching = self.core.resolve("echo", "").unwrap().config().max_batch_size > 0;
         let request = InferenceRequest {
             model_name: "echo".to_owned(),
             inputs: vec![InputTensor {

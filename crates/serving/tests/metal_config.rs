@@ -35,7 +35,7 @@ fn serve(config: &str, file: Option<&str>, flag: &str) -> (Arc<Core>, tempfile::
 fn batches(core: &Core) -> (i32, Vec<i32>) {
     let failures = core.load_failures();
     assert!(failures.is_empty(), "{failures:?}");
-    let config = core.model_config("simple", "").unwrap();
+    let config = core.resolve("simple", "").unwrap().config();
     let preferred = match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(batching)) => batching.preferred_batch_size.clone(),
         _ => Vec::new(),

@@ -186,8 +186,8 @@ fn a_bare_name_works_where_it_means_one_model() {
     assert_eq!(all.index(&core), ["a both READY", "a one READY", "b both READY", "b two READY"]);
     assert_eq!((ask(&core, "one").unwrap(), ask(&core, "two").unwrap()), (2, 4));
     assert_eq!(ask(&core, "both").unwrap_err(), ambiguous("both"));
-    assert_eq!(core.model_config("both", "1").unwrap_err(), ambiguous("both"));
-    assert_eq!(core.model_metadata("both", "").unwrap_err(), ambiguous("both"));
+    assert_eq!(core.resolve("both", "1").unwrap_err(), ambiguous("both"));
+    assert_eq!(core.resolve("both", "").unwrap_err(), ambiguous("both"));
     assert!(!core.model_ready("both", "").unwrap() && core.model_ready("one", "1").unwrap());
     let unknown = ServingError::invalid_arg("Request for unknown model: 'none' is not found");
     assert_eq!(ask(&core, "none").unwrap_err(), unknown);
@@ -212,7 +212,7 @@ fn the_steps_of_an_ensemble_are_looked_for_in_its_own_namespace_first() {
     assert_eq!(ask(&core, "f").unwrap(), 2);
     assert_eq!((ask(&core, "far").unwrap(), ask(&core, "named").unwrap()), (3, 2));
     assert_eq!(ask(&core, "e").unwrap_err(), ambiguous("e"));
-    let config = core.model_config("far", "").unwrap();
+    let config = core.resolve("far", "").unwrap().config();
     let Some(SchedulingChoice::EnsembleScheduling(steps)) = &config.scheduling_choice else {
         panic!("an ensemble");
     };

@@ -188,7 +188,7 @@ fn samples_need_no_configuration() {
     std::fs::write(root.join("broken/1/model.onnx"), b"this is no model").unwrap();
     let core = start(&root);
     for model in ["simple", "digits"] {
-        let given = core.model_config(model, "").unwrap();
+        let given = core.resolve(model, "").unwrap().config();
         assert_eq!(
             (given.backend.as_str(), given.platform.as_str()),
             ("onnxruntime", "onnxruntime_onnx")

@@ -306,7 +306,7 @@ fn configurations_are_completed_and_models_finalize() {
 ";
     let Some(served) = serve(&[("m", "", class)]) else { return };
     let core = &served.core;
-    let metadata = core.model_metadata("m", "").unwrap();
+    let metadata = core.resolve("m", "").unwrap().metadata();
     assert_eq!(metadata.inputs[0].shape, [-1]);
     assert_eq!(output(&infer(core, request("m", &ints(&[4]))).unwrap()), [5]);
     core.unload_model("m", UnloadDependents::Keep).unwrap();

@@ -209,7 +209,15 @@ fn clients_may_ask_for_a_status_in_the_place_of_an_error() {
 #[test]
 fn a_call_that_is_dropped_takes_its_requests_back() {
     let (fixture, _folder) = start();
-    let model = fixture.server.app().core().language_model("speller", "").unwrap().unwrap();
+    let model = fixture
+        .server
+        .app()
+        .core()
+        .resolve("speller", "")
+        .unwrap()
+        .language_model()
+        .unwrap()
+        .unwrap();
     for (stream, taken_back) in [(true, 2), (false, 4)] {
         fixture.runtime.block_on(async {
             let mut client = client(&fixture).await;

@@ -244,7 +244,15 @@ fn models_are_listed_at_both_doors() {
 #[test]
 fn a_client_that_leaves_takes_its_request_back() {
     let (fixture, _folder) = start();
-    let model = fixture.server.app().core().language_model("speller", "").unwrap().unwrap();
+    let model = fixture
+        .server
+        .app()
+        .core()
+        .resolve("speller", "")
+        .unwrap()
+        .language_model()
+        .unwrap()
+        .unwrap();
     for (stream, taken_back) in [(false, 1), (true, 2)] {
         // The answer has no end but the context.
         let members = json!({"stream": stream, "ignore_eos": true});
@@ -298,7 +306,7 @@ fn checkpoints_are_found_wherever_they_lie() {
             named("written", 99)
         ]
     );
-    assert!(core.is_decoupled("single", "1").unwrap());
+    assert!(core.resolve("single", "1").unwrap().is_decoupled());
     assert!(fixture.stop());
     // The folder of a checkpoint is a repository of one model.
     let whole = root.join("plain");
@@ -398,7 +406,15 @@ fn a_trained_checkpoint_gives_the_recorded_tokens() {
 fn a_model_that_is_unloaded_ends_its_answers_and_then_its_engine() {
     let (fixture, _folder) = start();
     let address = fixture.http();
-    let model = fixture.server.app().core().language_model("speller", "").unwrap().unwrap();
+    let model = fixture
+        .server
+        .app()
+        .core()
+        .resolve("speller", "")
+        .unwrap()
+        .language_model()
+        .unwrap()
+        .unwrap();
     let members = json!({"max_tokens": 20_000, "ignore_eos": true, "temperature": 0.0});
     let mut generate = members.clone();
     generate.as_object_mut().unwrap().insert("text_input".to_owned(), json!("x"));

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use galatea_serving::{
-    Core, CorrelationId, InferenceRequest, InputData, InputTensor, ParameterValue, ServingError,
+    CorrelationId, InferenceRequest, InputData, InputTensor, ModelHandle, ParameterValue,
+    ServingError,
 };
 use galatea_tensor::DataType;
 
@@ -24,9 +25,10 @@ pub(super) struct OutputForms {
     pub(super) places: HashMap<String, RegionWindow>,
 }
 
-/// Decodes a request; raw contents go on without a copy.
+/// Decodes a request for a model; raw contents go on without a copy.
 pub(super) fn decode(
     app: &ServerState,
+    model: &ModelHandle,
     message: ModelInferRequest,
 ) -> Result<(InferenceRequest, OutputForms), ServingError> {
     let mut request = InferenceRequest {
@@ -41,7 +43,7 @@ pub(super) fn decode(
     let has_raw = !message.raw_input_contents.is_empty();
     let mut raw = message.raw_input_contents.into_iter();
     for input in message.inputs {
-        let input = read_input(app, &request, input, has_raw, &mut raw)?;
+        let input = read_input(app, model, &request, input, has_raw, &mut raw)?;
         request.inputs.push(input);
     }
     let mut forms = OutputForms::default();
@@ -137,6 +139,7 @@ fn push(request: &mut InferenceRequest, name: String, value: ParameterValue) {
 
 fn read_input(
     app: &ServerState,
+    handle: &ModelHandle,
     request: &InferenceRequest,
     input: InferInputTensor,
     has_raw: bool,
@@ -145,7 +148,7 @@ fn read_input(
     let name = input.name;
     let model = &request.model_name;
     let datatype: DataType =
-        input.datatype.parse().map_err(|_| invalid_datatype(app.core(), request, &name))?;
+        input.datatype.parse().map_err(|_| invalid_datatype(handle, request, &name))?;
     if request.inputs.iter().any(|other| other.name == name) {
         return Err(ServingError::invalid_arg(format!(
             "{}input '{name}' already exists in request",
@@ -184,13 +187,9 @@ fn read_input(
 }
 
 /// Triton calls a type that it does not know `<invalid>` and says what the model expects.
-fn invalid_datatype(core: &Core, request: &InferenceRequest, name: &str) -> ServingError {
+fn invalid_datatype(handle: &ModelHandle, request: &InferenceRequest, name: &str) -> ServingError {
     let model = &request.model_name;
-    let inputs = match core.model_metadata(model, &request.model_version) {
-        Ok(metadata) => metadata.inputs,
-        Err(error) => return error,
-    };
-    match inputs.iter().find(|input| input.name == name) {
+    match handle.inputs().iter().find(|input| input.name == name) {
         Some(input) => ServingError::invalid_arg(format!(
             "{}inference input '{name}' data-type is '<invalid>', but model '{model}' expects '{}'",
             prefix(request),

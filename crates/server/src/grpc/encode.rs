@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use galatea_serving::statistics::{DurationStatistic, ModelStatistics};
-use galatea_serving::{Core, InferenceResponse, ParameterValue, ServingError};
+use galatea_serving::{InferenceResponse, ModelHandle, ParameterValue, ServingError};
 
 use super::decode::OutputForms;
 use super::proto::inference::infer_parameter::ParameterChoice;
@@ -12,16 +12,16 @@ use super::proto::inference::{self, InferParameter, ModelInferResponse, Statisti
 use crate::classification;
 use crate::tensor_wire::wire_bytes;
 
-/// Encodes a response; tensors go out raw.
+/// Encodes a response of a model; tensors go out raw.
 pub(super) fn response(
-    core: &Core,
+    model: &ModelHandle,
     response: InferenceResponse,
     forms: &OutputForms,
 ) -> Result<ModelInferResponse, ServingError> {
     let mut message = ModelInferResponse::default();
     for output in &response.outputs {
         let tensor = match forms.classes.get(&output.name) {
-            Some(&count) => classification::output(core, &response, output, count)?,
+            Some(&count) => classification::output(model, &response, output, count)?,
             None => output.tensor.clone(),
         };
         message.outputs.push(InferOutputTensor {

@@ -77,18 +77,18 @@ impl GrpcServices {
         call: Request<ModelInferRequest>,
     ) -> Result<ModelInferResponse, ServingError> {
         let (metadata, _, message) = call.into_parts();
-        let core = self.app.core();
-        if core.is_decoupled(&message.model_name, &message.model_version)? {
+        let model = self.app.core().resolve(&message.model_name, &message.model_version)?;
+        if model.is_decoupled() {
             return Err(ServingError::unsupported(
                 "ModelInfer RPC doesn't support models with decoupled transaction policy",
             ));
         }
-        let (mut request, forms) = decode::decode(&self.app, message)?;
+        let (mut request, forms) = decode::decode(&self.app, &model, message)?;
         self.forward_metadata(&metadata, &mut request.parameters)?;
         request.trace = trace::grpc(self.app.tracer(), &request.model_name, &metadata);
         let trace = request.trace.clone();
-        let response = submit(core, request)?.await;
-        let message = response.and_then(|response| encode::response(core, response, &forms));
+        let response = submit(&model, request)?.await;
+        let message = response.and_then(|response| encode::response(&model, response, &forms));
         if let Some(trace) = trace {
             trace.stamp(trace::GRPC_SEND_START);
             trace.stamp(trace::GRPC_SEND_END);
@@ -144,7 +144,8 @@ impl GrpcInferenceService for GrpcServices {
             };
             tensors.into_iter().map(message).collect()
         };
-        answer(self.app.core().model_metadata(&name, &version).map(|metadata| {
+        answer(self.app.core().resolve(&name, &version).map(|model| {
+            let metadata = model.metadata();
             ModelMetadataResponse {
                 name: metadata.name,
                 versions: metadata.versions,
@@ -225,8 +226,8 @@ impl GrpcInferenceService for GrpcServices {
         request: Request<ModelConfigRequest>,
     ) -> UnaryAnswer<ModelConfigResponse> {
         let ModelConfigRequest { name, version } = request.into_inner();
-        let config = self.app.core().model_config(&name, &version);
-        answer(config.map(|config| ModelConfigResponse { config: Some((*config).clone()) }))
+        let model = self.app.core().resolve(&name, &version);
+        answer(model.map(|model| ModelConfigResponse { config: Some((*model.config()).clone()) }))
     }
 
     async fn model_statistics(

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use galatea_serving::trace::RequestTrace;
-use galatea_serving::{CancelToken, ServingError, SinkAnswer};
+use galatea_serving::{CancelToken, ModelHandle, ServingError, SinkAnswer};
 use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -309,8 +309,8 @@ impl StreamCall {
         message: ModelInferRequest,
         room: OwnedSemaphorePermit,
     ) {
-        let core = self.app.core();
-        let decoupled = core.is_decoupled(&message.model_name, &message.model_version);
+        let model = self.app.core().resolve(&message.model_name, &message.model_version);
+        let decoupled = model.as_ref().is_ok_and(ModelHandle::is_decoupled);
         let empty_final = message
             .parameters
             .get(EMPTY_FINAL)
@@ -318,7 +318,7 @@ impl StreamCall {
         let mut asked = AskedRequest {
             call: Arc::clone(self),
             number: self.next.fetch_add(1, Ordering::Relaxed),
-            place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.out.order).admit()),
+            place: (!decoupled).then(|| lock(&self.out.order).admit()),
             id: message.id.clone(),
             model: message.model_name.clone(),
             forms: OutputForms::default(),
@@ -326,28 +326,28 @@ impl StreamCall {
             room: Some(room),
             trace: None,
         };
-        let request = decoupled.and_then(|_| decode::decode(&self.app, message)).and_then(
-            |(mut request, forms)| {
-                asked.forms = forms;
-                service.forward_metadata(metadata, &mut request.parameters)?;
-                request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
-                asked.trace.clone_from(&request.trace);
-                Ok(request)
-            },
-        );
-        let request = match request {
-            Ok(request) => request,
+        let prepared = model.and_then(|model| {
+            let (mut request, forms) = decode::decode(&self.app, &model, message)?;
+            asked.forms = forms;
+            service.forward_metadata(metadata, &mut request.parameters)?;
+            request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
+            asked.trace.clone_from(&request.trace);
+            Ok((model, request))
+        });
+        let (model, request) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => return self.heed(asked.refuse(&error)),
         };
         lock(&self.open).insert(asked.number, request.cancel.clone());
         let asked = Arc::new(Mutex::new(asked));
         let answered = Arc::clone(&asked);
         let call = Arc::clone(self);
+        let of_answer = model.clone();
         let sink = Box::new(move |answer| {
-            let room = lock(&answered).answer(answer);
+            let room = lock(&answered).answer(&of_answer, answer);
             call.heed(room);
         });
-        if let Err(error) = core.infer(request, sink) {
+        if let Err(error) = model.infer(request, sink) {
             let room = lock(&asked).refuse(&error);
             self.heed(room);
         }
@@ -374,9 +374,9 @@ impl AskedRequest {
         self.end(Ok(failed(error, named)))
     }
 
-    fn answer(&mut self, answer: SinkAnswer) -> StreamRoom {
+    fn answer(&mut self, model: &ModelHandle, answer: SinkAnswer) -> StreamRoom {
         self.stamp(trace::GRPC_SEND_START);
-        let room = self.put(answer);
+        let room = self.put(model, answer);
         self.stamp(trace::GRPC_SEND_END);
         room
     }
@@ -387,15 +387,13 @@ impl AskedRequest {
         }
     }
 
-    fn put(&mut self, answer: SinkAnswer) -> StreamRoom {
+    fn put(&mut self, model: &ModelHandle, answer: SinkAnswer) -> StreamRoom {
         let is_final = answer.is_final;
         let item = match answer.result {
-            Ok(Some(response)) => {
-                match encode::response(self.call.app.core(), response, &self.forms) {
-                    Ok(response) => Some(Ok(answered(response, is_final))),
-                    Err(error) => Some(self.failure(&error, is_final)),
-                }
-            }
+            Ok(Some(response)) => match encode::response(model, response, &self.forms) {
+                Ok(response) => Some(Ok(answered(response, is_final))),
+                Err(error) => Some(self.failure(&error, is_final)),
+            },
             Ok(None) => self.empty_final.then(|| Ok(answered(self.named(), is_final))),
             Err(error) => Some(self.failure(&error, is_final)),
         };

@@ -1,7 +1,7 @@
 //! Bodies of inference responses.
 
 use bytes::Bytes;
-use galatea_serving::{Core, InferenceResponse, OutputTensor, ParameterValue, ServingError};
+use galatea_serving::{InferenceResponse, ModelHandle, OutputTensor, ParameterValue, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::handlers::list;
@@ -58,9 +58,9 @@ impl OutputPlan {
     }
 }
 
-/// Encodes a response: JSON, with the binary outputs behind it.
+/// Encodes a response of a model: JSON, with the binary outputs behind it.
 pub(super) fn encode(
-    core: &Core,
+    model: &ModelHandle,
     response: &InferenceResponse,
     plan: &OutputPlan,
 ) -> Result<HttpResponse, ServingError> {
@@ -84,7 +84,7 @@ pub(super) fn encode(
         }
         match plan.form(&output.name) {
             OutputForm::Classes(classes, as_binary) => {
-                let tensor = classification::output(core, response, output, classes)?;
+                let tensor = classification::output(model, response, output, classes)?;
                 let labelled = OutputTensor { name: output.name.clone(), tensor };
                 let form = if as_binary { OutputForm::Binary } else { OutputForm::Json };
                 write_output(&mut head, &labelled, form, &mut binary)?;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use galatea_serving::core::{ModelMetadata, TensorMetadata};
+use galatea_serving::core::TensorMetadata;
 use galatea_serving::trace::RequestTrace;
 use galatea_serving::{
-    CancelToken, InferenceRequest, InferenceResponse, InputData, InputTensor, ServingError,
-    SinkAnswer,
+    CancelToken, InferenceRequest, InferenceResponse, InputData, InputTensor, ModelHandle,
+    ServingError, SinkAnswer,
 };
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
@@ -39,7 +39,7 @@ const MAX_EVENTS: usize = 16;
 
 /// Gives the one response of a model.
 pub(super) fn generate(call: &CallContext<'_>) -> EndpointReply {
-    let started = match read(call).and_then(|request| StartedInference::new(call, request)) {
+    let started = match start(call) {
         Ok(started) => started,
         Err(error) => {
             return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
@@ -53,13 +53,7 @@ pub(super) fn generate(call: &CallContext<'_>) -> EndpointReply {
 
 /// Gives the responses of a model as events.
 pub(super) fn generate_stream(call: &CallContext<'_>) -> EndpointReply {
-    let request = match read(call) {
-        Ok(request) => request,
-        Err(error) => {
-            return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
-        }
-    };
-    match StartedInference::new(call, request) {
+    match start(call) {
         Ok(started) => EndpointReply::Pending(Box::pin(async move {
             let trace = started.trace.clone();
             HttpResponse { trace, ..many(started).await }
@@ -67,6 +61,13 @@ pub(super) fn generate_stream(call: &CallContext<'_>) -> EndpointReply {
         // There is no stream yet.
         Err(error) => EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error)),
     }
+}
+
+/// Reads a request and hands it to its model.
+fn start(call: &CallContext<'_>) -> Result<StartedInference, ServingError> {
+    let model = call.app.core().resolve(call.model, call.version)?;
+    let request = read(call, &model)?;
+    StartedInference::new(call, &model, request)
 }
 
 /// The answers of an inference that nobody has looked at, as far as they may grow.
@@ -115,7 +116,11 @@ struct StartedInference {
 }
 
 impl StartedInference {
-    fn new(call: &CallContext<'_>, mut request: InferenceRequest) -> Result<Self, ServingError> {
+    fn new(
+        call: &CallContext<'_>,
+        model: &ModelHandle,
+        mut request: InferenceRequest,
+    ) -> Result<Self, ServingError> {
         request.trace = call.trace();
         let trace = request.trace.clone();
         let cancel = request.cancel.clone();
@@ -129,7 +134,7 @@ impl StartedInference {
                 drop(to.send(answer));
             }
         };
-        call.app.core().infer(request, Box::new(sink))?;
+        model.infer(request, Box::new(sink))?;
         Ok(Self { answers, backlog, cancel, trace })
     }
 
@@ -258,9 +263,7 @@ fn object(response: &InferenceResponse) -> Result<Vec<u8>, ServingError> {
     Ok(body)
 }
 
-fn read(call: &CallContext<'_>) -> Result<InferenceRequest, ServingError> {
-    let metadata = call.app.core().model_metadata(call.model, call.version)?;
-    let config = call.app.core().model_config(call.model, call.version)?;
+fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest, ServingError> {
     let encoding = call.head.header("content-encoding").unwrap_or("");
     if !["", "identity"].contains(&encoding) {
         return Err(ServingError::invalid_arg(
@@ -278,8 +281,8 @@ fn read(call: &CallContext<'_>) -> Result<InferenceRequest, ServingError> {
     let document = JsonDocument::parse(&call.body).map_err(json_error)?;
     let mut reader = MemberReader {
         call,
-        metadata,
-        batching: config.max_batch_size > 0,
+        inputs: model.inputs(),
+        batching: model.has_batches(),
         request: InferenceRequest {
             model_name: call.model.to_owned(),
             model_version: call.version.to_owned(),
@@ -295,7 +298,7 @@ fn read(call: &CallContext<'_>) -> Result<InferenceRequest, ServingError> {
 /// Maps the members of a request.
 struct MemberReader<'a> {
     call: &'a CallContext<'a>,
-    metadata: ModelMetadata,
+    inputs: Vec<TensorMetadata>,
     batching: bool,
     request: InferenceRequest,
 }
@@ -324,7 +327,7 @@ impl MemberReader<'_> {
     }
 
     fn nested(&mut self, value: JsonValue<'_>) -> Result<(), ServingError> {
-        if self.metadata.inputs.iter().any(|input| input.name == NESTED) {
+        if self.inputs.iter().any(|input| input.name == NESTED) {
             return Err(ServingError::invalid_arg(format!(
                 "Keyword '{NESTED}' for nested schema also given as input tensor name"
             )));
@@ -345,7 +348,7 @@ impl MemberReader<'_> {
 
     fn member(&mut self, name: &[u8], value: JsonValue<'_>) -> Result<(), ServingError> {
         let name = String::from_utf8_lossy(name).into_owned();
-        let input = self.metadata.inputs.iter().find(|input| input.name == name);
+        let input = self.inputs.iter().find(|input| input.name == name);
         if let Some(input) = input {
             let tensor = self.tensor(input, value)?;
             self.request.inputs.push(tensor);

@@ -51,8 +51,8 @@ pub(super) fn server_metadata(call: &CallContext<'_>) -> EndpointReply {
 
 /// Versions, platform and tensors of a model.
 pub(super) fn model_metadata(call: &CallContext<'_>) -> EndpointReply {
-    let metadata = match call.app.core().model_metadata(call.model, call.version) {
-        Ok(metadata) => metadata,
+    let metadata = match call.app.core().resolve(call.model, call.version) {
+        Ok(model) => model.metadata(),
         Err(error) => {
             return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
         }
@@ -87,8 +87,8 @@ fn tensor_metadata(out: &mut Vec<u8>, name: &str, datatype: DataType, shape: &[i
 
 /// The completed configuration of a model.
 pub(super) fn model_config(call: &CallContext<'_>) -> EndpointReply {
-    match call.app.core().model_config(call.model, call.version) {
-        Ok(config) => json_reply(config::to_json(&config).to_string().into_bytes()),
+    match call.app.core().resolve(call.model, call.version) {
+        Ok(model) => json_reply(config::to_json(&model.config()).to_string().into_bytes()),
         Err(error) => EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error)),
     }
 }

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use galatea_serving::trace::RequestTrace;
-use galatea_serving::{InferenceRequest, InferenceResponse, InputData, InputTensor, ServingError};
+use galatea_serving::{
+    InferenceRequest, InferenceResponse, InputData, InputTensor, ModelHandle, ServingError,
+};
 use galatea_tensor::DataType;
 
 use super::compression::{self, BodyCoding};
@@ -10,7 +12,6 @@ use super::decode::{decode, request_prefix};
 use super::encode::{OutputPlan, encode};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
-use crate::app::ServerState;
 use crate::pending::{PendingInference, submit};
 use crate::tensor_wire::element_count;
 use std::sync::Arc;
@@ -18,14 +19,13 @@ use std::sync::Arc;
 /// Runs one inference.
 pub(super) fn infer(call: &CallContext<'_>) -> EndpointReply {
     match start(call) {
-        Ok((pending, plan, trace)) => {
-            let app = Arc::clone(call.app);
+        Ok(StartedRequest { model, pending, plan, trace }) => {
             let dialect = call.dialect;
             let wanted = call.head.header("accept-encoding").filter(|_| dialect.compresses());
             let coding = compression::accepted(wanted);
             EndpointReply::Pending(Box::pin(async move {
                 let answer = pending.await;
-                let response = dialect.apply_headers(finish(&app, answer, &plan, coding));
+                let response = dialect.apply_headers(finish(&model, answer, &plan, coding));
                 HttpResponse { trace, ..response }
             }))
         }
@@ -33,14 +33,19 @@ pub(super) fn infer(call: &CallContext<'_>) -> EndpointReply {
     }
 }
 
+/// An inference under way, and what its answer needs.
+struct StartedRequest {
+    model: ModelHandle,
+    pending: PendingInference,
+    plan: OutputPlan,
+    trace: Option<Arc<RequestTrace>>,
+}
+
 /// Everything before the answer. Errors before the body is looked at are plain text, as Triton's are.
-fn start(
-    call: &CallContext<'_>,
-) -> Result<(PendingInference, OutputPlan, Option<Arc<RequestTrace>>), HttpResponse> {
-    let core = call.app.core();
+fn start(call: &CallContext<'_>) -> Result<StartedRequest, HttpResponse> {
     let early = |error: ServingError| HttpResponse::failure(ContentType::Text, &error);
-    let config = core.model_config(call.model, call.version).map_err(early)?;
-    if config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled) {
+    let model = call.app.core().resolve(call.model, call.version).map_err(early)?;
+    if model.is_decoupled() {
         return Err(early(ServingError::unsupported(
             "HTTP end point doesn't support models with decoupled transaction policy",
         )));
@@ -50,24 +55,26 @@ fn start(
     let body = compression::decompress(encoding, call.body.clone(), limit)
         .map_err(|error| early(error).with_header("Accept-Encoding", "gzip, deflate"))?;
     let json_bytes = call.dialect.json_length(call.head, body.len()).map_err(early)?;
-    let decoded =
-        if json_bytes == 0 { raw_request(call, body) } else { decode(call, &body, json_bytes) };
+    let decoded = match json_bytes {
+        0 => raw_request(call, &model, body),
+        _ => decode(call, &body, json_bytes),
+    };
     let late = |error: ServingError| HttpResponse::failure(ContentType::Json, &error);
     let (mut request, plan) = decoded.map_err(late)?;
     call.forward_headers(&mut request.parameters).map_err(late)?;
     request.trace = call.trace();
     let trace = request.trace.clone();
-    let pending = submit(core, request).map_err(late)?;
-    Ok((pending, plan, trace))
+    let pending = submit(&model, request).map_err(late)?;
+    Ok(StartedRequest { model, pending, plan, trace })
 }
 
 fn finish(
-    app: &ServerState,
+    model: &ModelHandle,
     answer: Result<InferenceResponse, ServingError>,
     plan: &OutputPlan,
     coding: BodyCoding,
 ) -> HttpResponse {
-    let encoded = answer.and_then(|answer| encode(app.core(), &answer, plan));
+    let encoded = answer.and_then(|answer| encode(model, &answer, plan));
     let mut response = match encoded {
         Ok(response) => response,
         Err(error) => return HttpResponse::failure(ContentType::Text, &error),
@@ -87,10 +94,10 @@ fn finish(
 /// A body that is the one input of the model, without any description. All outputs come back binary.
 fn raw_request(
     call: &CallContext<'_>,
+    model: &ModelHandle,
     body: Bytes,
 ) -> Result<(InferenceRequest, OutputPlan), ServingError> {
-    let core = call.app.core();
-    let model = call.model;
+    let name = call.model;
     let limit = call.app.limits().max_input_bytes;
     let prefix = request_prefix("");
     if body.len() > limit {
@@ -100,17 +107,16 @@ fn raw_request(
             body.len()
         )));
     }
-    let metadata = core.model_metadata(model, call.version)?;
-    let [input] = metadata.inputs.as_slice() else {
+    let inputs = model.inputs();
+    let [input] = inputs.as_slice() else {
         return Err(ServingError::invalid_arg(format!(
             "{prefix}Raw request must only have 1 input (found 1) to be deduced but got {} inputs \
-             in '{model}' model configuration",
-            metadata.inputs.len()
+             in '{name}' model configuration",
+            inputs.len()
         )));
     };
-    let batching = core.model_config(model, call.version)?.max_batch_size > 0;
     let mut shape = input.shape.clone();
-    if let Some(batch) = shape.first_mut().filter(|_| batching) {
+    if let Some(batch) = shape.first_mut().filter(|_| model.has_batches()) {
         *batch = 1;
     }
     let data = if input.datatype == DataType::Bytes {
@@ -128,7 +134,7 @@ fn raw_request(
         let expected = elements.saturating_mul(input.datatype.size_bytes().unwrap_or(1));
         if expected != body.len() {
             return Err(ServingError::invalid_arg(format!(
-                "{prefix}input byte size mismatch for input 'raw_input' for model '{model}'. \
+                "{prefix}input byte size mismatch for input 'raw_input' for model '{name}'. \
                  Expected {expected}, got {}",
                 body.len()
             )));
@@ -142,7 +148,7 @@ fn raw_request(
         data: InputData::Raw(data),
     };
     let request = InferenceRequest {
-        model_name: model.to_owned(),
+        model_name: name.to_owned(),
         model_version: call.version.to_owned(),
         inputs: vec![input],
         ..InferenceRequest::default()

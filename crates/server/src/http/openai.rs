@@ -11,7 +11,7 @@ use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::backend::llm::CheckpointTraits;
-use galatea_serving::{ErrorCode, ListedCheckpoint, ServedCheckpoint};
+use galatea_serving::{ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
@@ -129,11 +129,14 @@ impl OpenAiRequest {
         if !core.is_live() {
             return Err(ApiError::unavailable("the server stops"));
         }
+        let model = core.resolve(name, "");
         // Nothing is brought into memory for what it cannot do.
-        if core.listed_checkpoint(name).is_some_and(|listed| !wanted.fits(listed.traits)) {
+        let listed = model.as_ref().ok().and_then(ModelHandle::listed_checkpoint);
+        if listed.is_some_and(|listed| !wanted.fits(listed.traits)) {
             return Err(ApiError::field("model", format!("'{name}' {}", wanted.other())));
         }
-        match core.checkpoint(name, "") {
+        // Whether any model is asked at all comes before which.
+        match core.check_admission().and_then(|()| model?.checkpoint()) {
             Ok(Some(served)) => Ok(served),
             Ok(None) => {
                 let text = format!("'{name}' is not a language model");
@@ -339,14 +342,14 @@ pub(super) fn models(call: &CallContext<'_>) -> EndpointReply {
 /// `/v1/models/{model}`
 pub(super) fn model(call: &CallContext<'_>) -> EndpointReply {
     let core = call.app.core();
-    let found = match core.listed_checkpoint(call.model) {
+    let found = match core.resolve(call.model, "").map(|model| model.listed_checkpoint()) {
         _ if !core.is_live() => Err(ApiError::unavailable("the server stops")),
-        Some(listed) => Ok(described(&listed).to_string().into_bytes()),
-        None if core.model_ready(call.model, "").is_ok_and(|ready| ready) => {
+        Ok(Some(listed)) => Ok(described(&listed).to_string().into_bytes()),
+        Ok(None) => {
             let text = format!("'{}' is not a language model", call.model);
             Err(ApiError::field("model", text))
         }
-        None => Err(ApiError::no_model(call.model)),
+        Err(_) => Err(ApiError::no_model(call.model)),
     };
     EndpointReply::Ready(reply(found))
 }

@@ -3,30 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::core::{LoadOverrides, UnloadDependents};
+use crate::core::{LoadOverrides, ModelHandle, UnloadDependents};
 use crate::custom_metrics::CustomMetrics;
 use crate::error::ServingError;
-use crate::request::{InferenceRequest, ResponseSink};
 
 /// The server as a model sees it that calls others.
 pub trait ModelHost: Send + Sync {
-    /// Checks a request and takes it for execution, as from a client. The sink must not block.
-    ///
-    /// # Errors
-    /// When the model is not ready or the request is refused; the sink is not called then.
-    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError>;
-
-    /// Whether a version, or with an empty text the latest one, can be used.
+    /// Looks a version up, or with an empty text the latest one; nothing where it is not ready.
     ///
     /// # Errors
     /// When the text is no version.
-    fn is_ready(&self, model: &str, version: &str) -> Result<bool, ServingError>;
-
-    /// Whether the answers of a version may be none or many.
-    ///
-    /// # Errors
-    /// When it is not ready.
-    fn is_decoupled(&self, model: &str, version: &str) -> Result<bool, ServingError>;
+    fn model(&self, name: &str, version: &str) -> Result<Option<ModelHandle>, ServingError>;
 
     /// Loads a model and waits for the end.
     ///

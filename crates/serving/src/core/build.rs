@@ -1,13 +1,14 @@
 //! From a model folder whose configuration was read to a version that serves.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use super::arithmetic::VersionArithmetic;
 use super::ensembles::EnsembleSteps;
 use super::load::PolledModel;
-use super::loaded::{LoadedVersion, VersionExecutor, next_load};
+use super::loaded::{LoadedVersion, OutputLabels, VersionExecutor, next_load};
 use super::spare_instances::SpareInstances;
 use super::{Core, warmup};
 use crate::backend::{
@@ -164,13 +165,14 @@ impl Core {
             executor,
             spares,
             checker,
-            labels,
+            labels: Arc::new(labels),
             load_duration,
             cache,
             policy: RwLock::default(),
             arithmetic,
             checkpoint,
             tending,
+            left: AtomicBool::new(false),
         })
     }
 
@@ -264,13 +266,14 @@ impl Core {
             executor,
             spares: None,
             checker,
-            labels,
+            labels: Arc::new(labels),
             load_duration,
             cache,
             policy: RwLock::default(),
             arithmetic: None,
             tending: None,
             checkpoint: None,
+            left: AtomicBool::new(false),
         })
     }
 
@@ -280,8 +283,8 @@ impl Core {
         polled: &PolledModel,
         config: &ModelConfig,
         own: BTreeMap<String, Vec<String>>,
-    ) -> Result<BTreeMap<String, Arc<Vec<String>>>, ServingError> {
-        let mut labels: BTreeMap<_, _> =
+    ) -> Result<OutputLabels, ServingError> {
+        let mut labels: OutputLabels =
             own.into_iter().map(|(output, labels)| (output, Arc::new(labels))).collect();
         for output in config.output.iter().filter(|output| !output.label_filename.is_empty()) {
             let path = repository::file_in(&polled.dir, &output.label_filename)?;

@@ -45,7 +45,8 @@ impl StepServer for EnsembleSteps {
         sink: ResponseSink,
     ) -> Result<(), ServingError> {
         request.model_name.clone_from(&model.name);
-        enqueue(|| self.find(model, version), request, sink)
+        let find = || self.find(model, version);
+        enqueue(find()?, find, request, sink)
     }
 
     fn loads(&self, model: &ModelId, version: i64, into: &mut Vec<u64>) {
@@ -60,7 +61,7 @@ impl StepServer for EnsembleSteps {
 impl Core {
     /// The model that a step of an ensemble in this namespace means: where names are not unique, that of the
     /// namespace which the step names, else that of the ensemble's own, else the only one.
-    fn resolve(&self, near: &str, step: &Step) -> Option<ModelId> {
+    fn model_of_step(&self, near: &str, step: &Step) -> Option<ModelId> {
         let naming = self.options.naming;
         if naming == NameMeaning::Unique {
             return Some(ModelId::plain(&step.model_name));
@@ -92,7 +93,7 @@ impl Core {
             &mut config.scheduling_choice
         {
             for step in &mut scheduling.step {
-                let resolved = self.resolve(&ensemble.namespace, step);
+                let resolved = self.model_of_step(&ensemble.namespace, step);
                 step.model_namespace = resolved.map(|id| id.namespace).unwrap_or_default();
             }
         }
@@ -111,7 +112,7 @@ impl Core {
         let mut missing = BTreeSet::new();
         let mut wanted = Vec::new();
         for step in steps(&polled.config) {
-            let found = self.resolve(&ensemble.namespace, step).filter(|id| self.provide(id));
+            let found = self.model_of_step(&ensemble.namespace, step).filter(|id| self.provide(id));
             let Some(id) = found else {
                 missing.insert(&*step.model_name);
                 continue;
@@ -178,7 +179,7 @@ impl Core {
     ) -> Result<(), LoadError> {
         let near = path.last().map(|id| id.namespace.clone()).unwrap_or_default();
         for step in steps(config) {
-            let Some(id) = self.resolve(&near, step) else { continue };
+            let Some(id) = self.model_of_step(&near, step) else { continue };
             if path.contains(&id) {
                 return Err(LoadError::Load(ServingError::invalid_arg(format!(
                     "circular dependency between ensembles: {id} -> ... -> {} -> {id}",
@@ -268,7 +269,7 @@ impl Core {
         let meant: Vec<Option<ModelId>> = record
             .iter()
             .flat_map(|record| steps(&record.config))
-            .map(|step| self.resolve(&id.namespace, step))
+            .map(|step| self.model_of_step(&id.namespace, step))
             .collect();
         serving.iter().all(|loaded| match &loaded.executor {
             VersionExecutor::Ensemble(ensemble) => {
@@ -331,7 +332,7 @@ impl Core {
         let concerned = self.poll(ensemble, &source).is_ok_and(|polled| {
             let steps = steps(&polled.config);
             let ready = |one: &Step| {
-                let meant = self.resolve(&ensemble.namespace, one);
+                let meant = self.model_of_step(&ensemble.namespace, one);
                 meant.is_some_and(|id| self.models().is_ready(&id))
             };
             steps.iter().any(|one| one.model_name == step.name) && steps.iter().all(ready)

@@ -1,7 +1,7 @@
 //! A version that serves.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ pub(super) enum VersionExecutor {
     Ensemble(Arc<ServedEnsemble>),
 }
 
+/// The labels of each output that classifies.
+pub(super) type OutputLabels = BTreeMap<String, Arc<Vec<String>>>;
+
 /// A version that serves.
 #[derive(Debug)]
 pub(super) struct LoadedVersion {
@@ -44,7 +47,7 @@ pub(super) struct LoadedVersion {
     /// For calls that lead back to this model, where it may call others.
     pub(super) spares: Option<Arc<SpareInstances>>,
     pub(super) checker: RequestChecker,
-    pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
+    pub(super) labels: Arc<OutputLabels>,
     pub(super) load_duration: Duration,
     /// The server's response cache, where the model uses it.
     pub(super) cache: Option<Arc<ResponseCache>>,
@@ -56,18 +59,20 @@ pub(super) struct LoadedVersion {
     pub(super) tending: Option<BackgroundTuner>,
     /// Checkpoint behind it, for front ends that speak of prompts and tokens.
     pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
+    /// Whether it is out of service, or another load has taken its place.
+    pub(super) left: AtomicBool,
 }
 
-/// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.
+/// Hands a request to a version, and if that leaves the service meanwhile, to its successor, which `find` gives.
 ///
 /// # Errors
-/// When nothing is found or the request is refused; the sink is not called then.
+/// When there is no successor or the request is refused; the sink is not called then.
 pub(super) fn enqueue(
+    mut loaded: Arc<LoadedVersion>,
     find: impl Fn() -> Result<Arc<LoadedVersion>, ServingError>,
     mut request: InferenceRequest,
     mut sink: ResponseSink,
 ) -> Result<(), ServingError> {
-    let mut loaded = find()?;
     loop {
         request.model_version.clone_from(&loaded.context.version);
         let Err(refused) = loaded.enqueue(request, sink) else { return Ok(()) };
@@ -88,6 +93,16 @@ pub(super) fn next_load() -> u64 {
 }
 
 impl LoadedVersion {
+    /// Takes it out of service: who has found it before looks for its successor.
+    pub(super) fn leave_service(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// Whether it is out of service, or another load has taken its place.
+    pub(super) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
+    }
+
     /// The completed configuration.
     pub(super) fn config(&self) -> Arc<ModelConfig> {
         let config = &self.context.config;
@@ -259,37 +274,37 @@ impl LoadedVersion {
                 .map(|found| found.read(statistics.inference_stats.compute_infer.ns)),
         }
     }
+}
 
-    pub(super) fn metadata(&self, versions: Vec<String>) -> ModelMetadata {
-        let config = &self.context.config;
-        let batch = (config.max_batch_size > 0).then_some(-1);
-        let tensor = |name: &str, data_type: i32, dims: &[i64], is_shape: bool| {
-            let batch = batch.filter(|_| !is_shape);
-            let shape = batch.into_iter().chain(dims.iter().copied()).collect();
-            datatype(data_type).map(|datatype| TensorMetadata {
-                name: name.to_owned(),
-                datatype,
-                shape,
-            })
-        };
-        ModelMetadata {
-            name: config.name.clone(),
-            versions,
-            platform: if config.platform.is_empty() {
-                config.backend.clone()
-            } else {
-                config.platform.clone()
-            },
-            inputs: config
-                .input
-                .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
-                .collect(),
-            outputs: config
-                .output
-                .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
-                .collect(),
-        }
+/// Describes a model of which these versions are ready.
+pub(super) fn metadata(config: &ModelConfig, versions: Vec<String>) -> ModelMetadata {
+    let batch = (config.max_batch_size > 0).then_some(-1);
+    let tensor = |name: &str, data_type: i32, dims: &[i64], is_shape: bool| {
+        let batch = batch.filter(|_| !is_shape);
+        let shape = batch.into_iter().chain(dims.iter().copied()).collect();
+        datatype(data_type).map(|datatype| TensorMetadata {
+            name: name.to_owned(),
+            datatype,
+            shape,
+        })
+    };
+    ModelMetadata {
+        name: config.name.clone(),
+        versions,
+        platform: if config.platform.is_empty() {
+            config.backend.clone()
+        } else {
+            config.platform.clone()
+        },
+        inputs: config
+            .input
+            .iter()
+            .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
+            .collect(),
+        outputs: config
+            .output
+            .iter()
+            .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
+            .collect(),
     }
 }

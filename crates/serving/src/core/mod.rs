@@ -7,6 +7,7 @@ mod change;
 mod control;
 mod describe;
 mod ensembles;
+mod handle;
 mod host;
 mod load;
 mod load_permits;
@@ -29,12 +30,12 @@ pub use describe::{
     EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ServerMetadata, TensorMetadata,
     VersionState,
 };
+pub use handle::ModelHandle;
 pub use options::{ControlMode, CoreOptions, LoadOverrides, ShutdownReport, UnloadDependents};
 pub use served::{ListedCheckpoint, OpenRequest, ServedCheckpoint};
 
 use crate::backend::ModelBackend;
 use crate::cache::{CacheUse, ResponseCache};
-use crate::config::ModelConfig;
 use crate::custom_metrics::{CustomMetrics, FamilySnapshot};
 use crate::driver::LaneDriver;
 use crate::error::ServingError;
@@ -43,7 +44,7 @@ use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use crate::waiting_models::CallGraph;
 use load_permits::LoadPermits;
-use loaded::{LoadedVersion, enqueue};
+use loaded::LoadedVersion;
 use models::{ModelTable, parse_version};
 use poll::RepositoryPoller;
 
@@ -167,7 +168,19 @@ impl Core {
             .any(|one| one.tune_placements(limit))
     }
 
-    fn check_admission(&self) -> Result<(), ServingError> {
+    /// Refuses requests of clients while the server stops, or the machine can take no more work.
+    fn check_accepts(&self) -> Result<(), ServingError> {
+        if !self.is_live() {
+            return Err(ServingError::unavailable("Server exiting"));
+        }
+        self.check_admission()
+    }
+
+    /// Refuses work that the machine cannot take now, such as while it is critically hot.
+    ///
+    /// # Errors
+    /// UNAVAILABLE where it can take none.
+    pub fn check_admission(&self) -> Result<(), ServingError> {
         match self.admitting.load(Ordering::Acquire) {
             true => Ok(()),
             false => Err(ServingError::unavailable(
@@ -201,33 +214,6 @@ impl Core {
             version: self.options.server_version.clone(),
             extensions: EXTENSIONS.iter().map(|&extension| extension.to_owned()).collect(),
         }
-    }
-
-    /// Inputs and outputs of a model.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready.
-    pub fn model_metadata(&self, name: &str, version: &str) -> Result<ModelMetadata, ServingError> {
-        let wanted = parse_version(version)?;
-        let models = self.models();
-        let loaded = models.find(name, wanted)?;
-        let versions = match wanted {
-            Some(version) => vec![version.to_string()],
-            None => models.ready_versions(&loaded.id),
-        };
-        Ok(loaded.metadata(versions))
-    }
-
-    /// The completed configuration of a model.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready.
-    pub fn model_config(
-        &self,
-        name: &str,
-        version: &str,
-    ) -> Result<Arc<ModelConfig>, ServingError> {
-        Ok(self.find(name, version)?.config())
     }
 
     /// The statistics of all ready versions of all models, or of one model, or of one version.
@@ -277,40 +263,15 @@ impl Core {
         lines.filter(|line| !ready_only || line.state == Some(VersionState::Ready)).collect()
     }
 
-    /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not
-    /// decoupled.
+    /// Runs a request on the model and version that it names: [`resolve`](Self::resolve) and
+    /// [`ModelHandle::infer`] in one, for callers that ask nothing else of the model.
     ///
     /// # Errors
-    /// When the model is not ready, the request does not fit it or its scheduler refuses it; the sink is not called
-    /// then.
+    /// Fails as these two do; the sink is not called then.
     pub fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError> {
-        if !self.is_live() {
-            return Err(ServingError::unavailable("Server exiting"));
-        }
-        self.check_admission()?;
-        let version = parse_version(&request.model_version)?;
-        let name = request.model_name.clone();
-        enqueue(|| self.models().find(&name, version).cloned(), request, sink)
-    }
-
-    /// Labels of an output's classes by index, where the configuration names a file of them.
-    #[must_use]
-    pub fn labels(&self, name: &str, version: &str, output: &str) -> Option<Arc<Vec<String>>> {
-        self.find(name, version).ok()?.labels.get(output).cloned()
-    }
-
-    /// Whether answers of this model may be none or many.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready.
-    pub fn is_decoupled(&self, name: &str, version: &str) -> Result<bool, ServingError> {
-        let loaded = self.find(name, version)?;
-        Ok(loaded
-            .context
-            .config
-            .model_transaction_policy
-            .as_ref()
-            .is_some_and(|policy| policy.decoupled))
+        self.check_accepts()?;
+        let model = self.resolve(&request.model_name, &request.model_version)?;
+        model.infer(request, sink)
     }
 
     /// Counters of every ready version.
@@ -357,11 +318,6 @@ impl Core {
         }
         self.driver.stop();
         ShutdownReport { complete: unanswered == 0, unanswered, took: start.elapsed() }
-    }
-
-    fn find(&self, name: &str, version: &str) -> Result<Arc<LoadedVersion>, ServingError> {
-        let version = parse_version(version)?;
-        self.models().find(name, version).cloned()
     }
 
     fn models(&self) -> std::sync::RwLockReadGuard<'_, ModelTable> {

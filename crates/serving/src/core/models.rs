@@ -149,6 +149,7 @@ impl ModelTable {
             Some(VersionEntry::Ready(before)) => Some(before),
             _ => None,
         };
+        before.iter().for_each(|before| before.leave_service());
         self.leaving.extend(before.as_ref().map(Arc::downgrade));
         Ok(before)
     }
@@ -212,6 +213,7 @@ impl ModelTable {
             match version {
                 VersionEntry::Ready(loaded) => {
                     let loaded = Arc::clone(loaded);
+                    loaded.leave_service();
                     *version = VersionEntry::Unloading(Arc::clone(&loaded));
                     retired.push((number, loaded));
                 }

@@ -26,7 +26,7 @@ pub struct ServedCheckpoint {
 }
 
 impl ServedCheckpoint {
-    fn of(loaded: &LoadedVersion) -> Result<Option<Self>, ServingError> {
+    pub(super) fn of(loaded: &LoadedVersion) -> Result<Option<Self>, ServingError> {
         let Some(resident) = &loaded.checkpoint else { return Ok(None) };
         let (checkpoint, in_use) = resident.ask()?;
         let context = Arc::clone(&loaded.context);
@@ -71,7 +71,7 @@ pub struct ListedCheckpoint {
 }
 
 impl ListedCheckpoint {
-    fn of(loaded: &LoadedVersion) -> Option<Self> {
+    pub(super) fn of(loaded: &LoadedVersion) -> Option<Self> {
         let resident = loaded.checkpoint.as_ref()?;
         Some(Self {
             name: loaded.id.to_string(),
@@ -161,19 +161,6 @@ impl Drop for OpenRequest {
 }
 
 impl Core {
-    /// The checkpoint that a version is; nothing where it is another model. This waits where it is not in memory.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready; UNAVAILABLE or INTERNAL where it cannot be brought into memory.
-    pub fn checkpoint(
-        &self,
-        name: &str,
-        version: &str,
-    ) -> Result<Option<ServedCheckpoint>, ServingError> {
-        self.check_admission()?;
-        ServedCheckpoint::of(&*self.find(name, version)?)
-    }
-
     /// The checkpoints that serve, of each the latest version, by name.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<ListedCheckpoint> {
@@ -183,27 +170,6 @@ impl Core {
             found.insert(listed.name.clone(), listed);
         }
         found.into_values().collect()
-    }
-
-    /// Facts about the checkpoint that a model is; nothing where it is none that serves.
-    #[must_use]
-    pub fn listed_checkpoint(&self, name: &str) -> Option<ListedCheckpoint> {
-        ListedCheckpoint::of(&*self.find(name, "").ok()?)
-    }
-
-    /// The language model that a version is; nothing where it is another model.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready.
-    pub fn language_model(
-        &self,
-        name: &str,
-        version: &str,
-    ) -> Result<Option<Arc<LanguageModel>>, ServingError> {
-        Ok(self.checkpoint(name, version)?.and_then(|served| match served.checkpoint {
-            CheckpointHandle::Language(model) => Some(model),
-            CheckpointHandle::Encoder(_) => None,
-        }))
     }
 
     /// The language models that serve and are in memory, of each the latest version, by name.

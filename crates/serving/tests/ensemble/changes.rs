@@ -53,3 +53,20 @@ fn cached_answers_do_not_outlive_the_loads_of_the_models_behind_them() {
     server.core.load_model("plus", LoadOverrides::default()).unwrap();
     assert_eq!((answers(), answers()), ([1, 1], [1, 1]));
 }
+
+#[test]
+fn a_request_that_found_an_ensemble_before_its_unload_begins_none_of_its_steps() {
+    let folder = one_to_one(Folder::new(), "plus", "sum").ensemble(
+        "e",
+        "A",
+        "Z",
+        "",
+        &["plus(IN=A) -> (OUT=Z)"],
+    );
+    let server = explicit(&folder, "e");
+    let model = server.core.resolve("e", "").unwrap();
+    server.core.unload_model("e", UnloadDependents::Keep).unwrap();
+    let gone = ServingError::not_found("Request for unknown model: 'e' has no available versions");
+    assert_eq!(model.infer(simple("e", &[1]), Box::new(|_| {})).unwrap_err(), gone);
+    assert_eq!(server.statistics("plus").execution_count, 0);
+}

@@ -474,7 +474,7 @@ fn each_response_of_a_decoupled_model_goes_through_the_steps_behind_it() {
         &["plus(IN=A) -> (OUT=a)", "spread(IN=a) -> (OUT=b)", "plus(IN=b) -> (OUT=Z)"],
     );
     let server = start(&folder);
-    assert!(server.core.is_decoupled("e", "").unwrap());
+    assert!(server.core.resolve("e", "").unwrap().is_decoupled());
     let answers = all(&server.send(simple("e", &[10, 20, 30])));
     let last = answers.last().unwrap();
     assert!(last.is_final && last.result.as_ref().unwrap().is_none());
@@ -697,5 +697,5 @@ fn labels_are_those_of_the_model_that_makes_the_output() {
         .ensemble("over", "A", "Y", "", &["e(A=A) -> (Z=Y)"]);
     fs::write(folder.0.join("plus/labels.txt"), "cat\ndog\n").unwrap();
     let server = start(&folder);
-    assert_eq!(*server.core.labels("over", "", "Y").unwrap(), ["cat", "dog"]);
+    assert_eq!(server.core.resolve("over", "").unwrap().labels("Y").unwrap(), ["cat", "dog"]);
 }

@@ -83,15 +83,15 @@ fn submit(
 ) -> Result<(), ServingError> {
     let BlsRequest { request, decoupled } = asked;
     let host: Arc<dyn ModelHost> = callee.host()?;
-    let model = &request.model_name;
-    if !host.is_ready(model, &request.model_version)? {
+    let name = &request.model_name;
+    let Some(model) = host.model(name, &request.model_version)? else {
         return Err(ServingError::unavailable(format!(
-            "Failed for execute the inference request. Model '{model}' is not ready."
+            "Failed for execute the inference request. Model '{name}' is not ready."
         )));
-    }
-    if !decoupled && host.is_decoupled(model, &request.model_version)? {
+    };
+    if !decoupled && model.is_decoupled() {
         return Err(ServingError::unsupported(format!(
-            "Model {model} is using the decoupled. The current BLS request call doesn't support models using the \
+            "Model {name} is using the decoupled. The current BLS request call doesn't support models using the \
              decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls \
              for decoupled models.'"
         )));
@@ -105,7 +105,7 @@ fn submit(
         }
         respond(calls, number, answer);
     });
-    host.infer(request, sink)
+    model.infer_for_model(request, sink)
 }
 
 fn text<'a>(head: &'a Value, name: &str) -> &'a str {

@@ -52,7 +52,8 @@ fn text<'a>(call: &'a Value, name: &str) -> &'a str {
 
 /// Whether a version is ready: `model` and `version`.
 pub(super) fn is_ready(callee: &BlsCallee, call: &Value) -> Result<Value, ServingError> {
-    Ok(callee.host()?.is_ready(text(call, "model"), text(call, "version"))?.into())
+    let model = callee.host()?.model(text(call, "model"), text(call, "version"))?;
+    Ok(model.is_some().into())
 }
 
 /// Loads a model: `model`, `config` as JSON, `files` with the path of each in the model's folder and where it lies, and
