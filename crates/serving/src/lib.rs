@@ -26,12 +26,14 @@ pub mod custom_metrics;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
+pub mod generate;
 pub mod graph_model;
 pub mod latency;
 pub mod latency_target;
 mod md5;
 pub mod model_cache;
 mod payload;
+mod prepared;
 pub mod rate_limiter;
 pub mod repository;
 pub mod request;
@@ -45,10 +47,10 @@ pub mod waiting_models;
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
 pub use crate::core::{
-    ControlMode, Core, CoreOptions, ListedCheckpoint, ModelHandle, OpenRequest, ServedCheckpoint,
-    ShutdownReport,
+    ControlMode, Core, CoreOptions, ListedCheckpoint, ModelHandle, ServedCheckpoint, ShutdownReport,
 };
 pub use crate::error::{ErrorCode, ServingError};
+pub use crate::prepared::PreparedWork;
 pub use crate::request::{
     CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
     ParameterValue, ResponseSink, SinkAnswer,

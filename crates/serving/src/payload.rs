@@ -112,6 +112,8 @@ pub struct ActiveRequest {
     execution: Option<Arc<DetachedExecution>>,
     back: Option<WayBack>,
     responses: usize,
+    /// Wait inside of the model, behind that in the queue.
+    queue_time: Duration,
     iteration: u64,
 }
 
@@ -124,18 +126,27 @@ struct DetachedExecution {
     started: Instant,
     batch_size: u64,
     left: AtomicUsize,
+    /// Whether any of the requests has run.
+    ran: AtomicBool,
 }
 
 impl DetachedExecution {
-    fn times(&self, end: Instant) -> ComputeTimes {
-        let infer = end.saturating_duration_since(self.started);
+    /// Times of a request that has waited so long inside of the model.
+    fn times(&self, end: Instant, queue_time: Duration) -> ComputeTimes {
+        let infer = end.saturating_duration_since(self.started).saturating_sub(queue_time);
         ComputeTimes { infer, ..ComputeTimes::default() }
     }
 
-    /// One of the requests has left; the last one counts the execution.
-    fn leave(&self) {
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let times = self.times(Instant::now());
+    /// One of the requests has run and left.
+    fn leave(&self, queue_time: Duration) {
+        self.ran.store(true, Ordering::Release);
+        self.leave_unrun(queue_time);
+    }
+
+    /// One of the requests has left; the last one counts the execution, if there was any.
+    fn leave_unrun(&self, queue_time: Duration) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 && self.ran.load(Ordering::Acquire) {
+            let times = self.times(Instant::now(), queue_time);
             self.context.statistics.batch(times, self.batch_size, now_ms());
         }
     }
@@ -173,6 +184,7 @@ impl ActiveRequest {
             execution: None,
             back: None,
             responses: 0,
+            queue_time: Duration::ZERO,
             iteration: 0,
         }
     }
@@ -299,6 +311,43 @@ impl ActiveRequest {
         self.context.statistics.response(self.responses, kind, infer, made.elapsed());
     }
 
+    /// Counts a response that a front end reads past the sink: `from` is when its making began.
+    pub(crate) fn respond_past_sink(&mut self, from: Instant) {
+        self.observe_first_response();
+        self.count_past_sink(ResponseKind::Success, from);
+        self.responses += 1;
+        if let Some(trace) = &self.request.trace {
+            trace.respond(&[]);
+        }
+    }
+
+    /// Counts the next response of a decoupled model by its index, which a front end reads past the sink.
+    pub(crate) fn count_past_sink(&self, kind: ResponseKind, from: Instant) {
+        let policy = self.context.config.model_transaction_policy.as_ref();
+        if policy.is_some_and(|policy| policy.decoupled) {
+            let infer = from.elapsed();
+            self.context.statistics.response(self.responses, kind, infer, Duration::ZERO);
+        }
+    }
+
+    /// Adds the wait inside of the model to that in the queue.
+    pub(crate) fn add_queue_time(&mut self, time: Duration) {
+        let most = self.arrived.elapsed();
+        self.queue_time = (self.queue_time + time).min(most);
+    }
+
+    /// Answers a request that its model has not taken, so that it is counted as one that never ran.
+    pub(crate) fn refuse(mut self, error: ServingError) {
+        if let Some(execution) = self.execution.take() {
+            execution.leave_unrun(self.queue_time);
+        }
+        let reason = match error.code {
+            ErrorCode::Unavailable => FailureReason::Rejected,
+            _ => FailureReason::Other,
+        };
+        self.fail(reason, error);
+    }
+
     /// Gives the request back to the scheduler, which executes it once more. Only schedulers of iterative sequences
     /// take it; otherwise it is answered with an error.
     pub fn reschedule(mut self) {
@@ -308,7 +357,7 @@ impl ActiveRequest {
         };
         self.iteration += 1;
         if let Some(execution) = self.execution.take() {
-            execution.leave();
+            execution.leave(self.queue_time);
         }
         back(self);
     }
@@ -373,16 +422,16 @@ impl ActiveRequest {
             filler: self.is_filler(),
             failure: error.map(|error| self.failure_of(error)),
             batch_size: self.batch_size,
-            queue: execution.started.saturating_duration_since(self.arrived),
+            queue: execution.started.saturating_duration_since(self.arrived) + self.queue_time,
             total: end.saturating_duration_since(self.arrived),
             goal: self.goal,
         };
-        let times = execution.times(end);
+        let times = execution.times(end, self.queue_time);
         self.context.statistics.request(times, &outcome);
         if let Some(stages) = &self.request.stages {
             stages.add(outcome.queue, times);
         }
-        execution.leave();
+        execution.leave(self.queue_time);
     }
 
     /// Takes the time to the response that follows in, if it is the first.
@@ -581,6 +630,7 @@ impl BatchPayload {
             started: self.started,
             batch_size,
             left: AtomicUsize::new(requests.len()),
+            ran: AtomicBool::new(false),
         });
         for request in &mut requests {
             request.execution = Some(Arc::clone(&execution));

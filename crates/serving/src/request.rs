@@ -8,6 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::cancel::CancelToken;
 use crate::error::ServingError;
+use crate::prepared::PreparedWork;
 use crate::statistics::StageTimes;
 use crate::trace::RequestTrace;
 use crate::waiting_models::WaitingModels;
@@ -99,6 +100,8 @@ pub struct InferenceRequest {
     pub id: String,
     /// Inputs in order of arrival.
     pub inputs: Vec<InputTensor>,
+    /// Work that a front end has prepared, in the place of inputs.
+    pub prepared: PreparedWork,
     /// Outputs wanted; empty for all.
     pub requested_outputs: Vec<String>,
     /// Free parameters for the backend.

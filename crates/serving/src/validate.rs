@@ -144,9 +144,17 @@ impl RequestChecker {
                 InputFault::OfData(text) => ServingError::invalid_arg(text),
             })?;
         }
+        Ok(ScheduleTicket { batch_size: batch_size.unwrap_or(1).max(1), ..self.ticket(request)? })
+    }
+
+    /// Says what a scheduler must know of a request without inputs.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong.
+    pub fn ticket(&self, request: &InferenceRequest) -> Result<ScheduleTicket, ServingError> {
         Ok(ScheduleTicket {
             id: 0,
-            batch_size: batch_size.unwrap_or(1).max(1),
+            batch_size: 1,
             priority: request.priority,
             timeout_us: request.timeout_us,
             goal: self.goal(request)?,

@@ -14,7 +14,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// Copies a small checkpoint, and gives it a tokenizer of the words `a4` to `a63`.
-fn write_encoder(name: &str, folder: &Path) {
+pub(crate) fn write_encoder(name: &str, folder: &Path) {
     fs::create_dir_all(folder.join("1_Pooling")).unwrap();
     for file in ["config.json", "model.safetensors", "modules.json", "1_Pooling/config.json"] {
         if golden(name).join(file).exists() {

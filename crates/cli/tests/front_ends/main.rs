@@ -18,6 +18,7 @@ mod pages;
 mod profiling;
 mod residency;
 mod speller;
+mod texts;
 mod top;
 
 use std::io::{Read, Write};

@@ -104,7 +104,7 @@ fn a_model_with_requests_is_not_unloaded_and_the_other_is_refused_until_they_end
     let (core, _) = core_within(folder.path(), 1500);
     let fixture = serve(Arc::clone(&core));
     let address = fixture.server.addresses().http.unwrap();
-    let held = core.resolve("a", "").unwrap().checkpoint().unwrap().unwrap().begin(1);
+    let held = core.resolve("a", "").unwrap().checkpoint().unwrap().unwrap();
     let (status, body) = ask(address, "b");
     let why = "model 'b' needs 1000 bytes of memory, but models that answer requests now have 1000 of the 1500 for all \
                language models; it can be loaded when these have ended";

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use galatea_llm::embed::{EncodedTexts, EncoderEngine, EncoderTicket};
-use galatea_serving::OpenRequest;
+use galatea_llm::embed::EncoderEngine;
 use galatea_serving::backend::CheckpointHandle;
-use galatea_serving::statistics::FailureReason;
-use tokio::sync::oneshot::{self, Receiver};
+use galatea_serving::generate::{EncodeAnswer, EncodeRequest};
+use galatea_serving::trace::RequestTrace;
 
 use super::endpoints::{CallContext, EndpointReply};
-use super::openai::{CheckpointSort, OpenAiRequest, prepare_blocking, refusal, reply};
+use super::message::HttpResponse;
+use super::openai::{CheckpointSort, OpenAiRequest, not_taken, prepare_blocking, refusal, reply};
 use crate::openai::encoding::{self, PreparedEncoding};
 use crate::openai::error::ApiError;
 use crate::openai::fields::ObjectFields;
@@ -34,35 +34,23 @@ pub(super) fn score(call: &CallContext<'_>) -> EndpointReply {
 type EncoderPreparation =
     fn(&EncoderEngine, &str, &ObjectFields<'_>) -> Result<PreparedEncoding, ApiError>;
 
-/// A request that the engine has taken. Dropping it takes the request back.
+/// A request that the model has taken. Dropping it takes the request back.
 struct RunningEncoding {
     answer: encoding::EncodingAnswer,
-    results: Receiver<galatea_llm::error::Result<EncodedTexts>>,
-    counted: OpenRequest,
-    _ticket: EncoderTicket,
-    /// An engine lives as long as its model.
-    _engine: Arc<EncoderEngine>,
+    results: EncodeAnswer,
+    trace: Option<Arc<RequestTrace>>,
 }
 
 impl RunningEncoding {
-    /// Waits for the results, and makes the answer of them.
-    async fn answer(self) -> Result<Vec<u8>, ApiError> {
-        let Self { answer, results, counted, _ticket, _engine } = self;
-        let gone = |_| Err(ApiError::internal("the engine gave no answer"));
-        let encoded = match results.await.map_or_else(gone, |result| result.map_err(Into::into)) {
-            Ok(encoded) => encoded,
-            Err(error) => {
-                counted.fail(FailureReason::Backend);
-                return Err(error);
-            }
+    /// Waits for the results, and makes the response of them.
+    async fn response(self) -> HttpResponse {
+        let Self { answer, results, trace } = self;
+        let written = async {
+            let encoded = results.await?;
+            // Lists of many numbers take a while to write.
+            prepare_blocking(move || answer(encoded.results)).await
         };
-        if !encoded.results.iter().flatten().all(|number| number.is_finite()) {
-            counted.fail(FailureReason::Backend);
-            return Err(ApiError::internal("the model gave numbers that are not finite"));
-        }
-        counted.finish(encoded.queue);
-        // Lists of many numbers take a while to write.
-        prepare_blocking(move || answer(encoded.results)).await
+        HttpResponse { trace, ..reply(written.await) }
     }
 }
 
@@ -73,13 +61,13 @@ fn encoded(call: &CallContext<'_>, prepare: EncoderPreparation) -> EndpointReply
     };
     EndpointReply::Pending(Box::pin(async move {
         match prepare_blocking(move || start(&request, prepare)).await {
-            Ok(running) => reply(running.answer().await),
+            Ok(running) => running.response().await,
             Err(error) => refusal(&error),
         }
     }))
 }
 
-/// Decodes a request and hands its texts to the engine.
+/// Decodes a request and hands its texts to the model.
 fn start(
     request: &OpenAiRequest,
     prepare: EncoderPreparation,
@@ -89,20 +77,9 @@ fn start(
             return Err(ApiError::field("model", CheckpointSort::Encoder.other()));
         };
         let PreparedEncoding { texts, answer } = prepare(engine, &served.name, fields)?;
-        let counted = served.begin(texts.len() as u64);
-        let (to, results) = oneshot::channel();
-        // Nobody waits any more when the client went away.
-        let sink = Box::new(move |encoded| drop(to.send(encoded)));
-        match engine.submit(texts, sink) {
-            Ok(ticket) => {
-                let engine = Arc::clone(engine);
-                Ok(RunningEncoding { answer, results, counted, _ticket: ticket, _engine: engine })
-            }
-            Err(error) => {
-                let error = ApiError::from(error);
-                counted.fail(error.failure());
-                Err(error)
-            }
-        }
+        let trace = request.trace(&served);
+        let wanted = EncodeRequest { texts, trace: trace.clone(), ..EncodeRequest::default() };
+        let results = served.encode(wanted).map_err(|error| not_taken(&served, error))?;
+        Ok(RunningEncoding { answer, results, trace })
     })
 }

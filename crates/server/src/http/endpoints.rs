@@ -61,11 +61,10 @@ impl CallContext<'_> {
     /// The trace of an inference, where it is one to trace.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<RequestTrace>> {
-        let arrival = self.arrival?;
+        let RequestArrival { start, end } = self.arrival?;
         let parent = self.head.header("traceparent");
         let trace = self.app.tracer().sample(self.model, parent)?;
-        trace.stamp_at(trace::HTTP_RECV_START, arrival.start);
-        trace.stamp_at(trace::HTTP_RECV_END, arrival.end);
+        trace::note_arrival(&trace, start..end);
         Some(trace)
     }
 

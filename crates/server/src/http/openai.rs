@@ -11,7 +11,9 @@ use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::backend::llm::CheckpointTraits;
-use galatea_serving::{ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint};
+use galatea_serving::generate::{AnswerForm, GenerateRequest, GenerateStream};
+use galatea_serving::trace::RequestTrace;
+use galatea_serving::{ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint, ServingError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
@@ -27,9 +29,10 @@ use crate::openai::completion::PreparedCompletion;
 use crate::openai::error::ApiError;
 use crate::openai::fields::ObjectFields;
 use crate::openai::request::{self, ChatRequest, CompletionRequest};
-use crate::openai::run::{AnswerForm, PieceReceiver, RunningGeneration};
+use crate::openai::run::PieceReceiver;
 use crate::openai::tokenize::{self, TokenizeModel};
 use crate::openai::wire::now;
+use crate::trace;
 
 /// Pieces that are written and wait for the connection.
 const MAX_PIECES: usize = 16;
@@ -79,6 +82,10 @@ pub(super) struct OpenAiRequest {
     body: Bytes,
     /// Key that the client shows, by which clients are told apart; empty if none.
     caller: String,
+    /// Arrival of the request, if any request may be traced.
+    arrival: Option<RequestArrival>,
+    /// Client's own trace that the request belongs to.
+    traceparent: Option<String>,
 }
 
 impl OpenAiRequest {
@@ -96,7 +103,20 @@ impl OpenAiRequest {
             )));
         }
         let caller = call.head.header("authorization").unwrap_or_default().to_owned();
-        Ok(Self { app: Arc::clone(call.app), body: call.body.clone(), caller })
+        let arrival = call.arrival;
+        let traceparent = arrival.and_then(|_| call.head.header("traceparent"));
+        let traceparent = traceparent.map(str::to_owned);
+        let app = Arc::clone(call.app);
+        Ok(Self { app, body: call.body.clone(), caller, arrival, traceparent })
+    }
+
+    /// The trace of a request to the model that its body names, where it is one to trace.
+    pub(super) fn trace(&self, served: &ServedCheckpoint) -> Option<Arc<RequestTrace>> {
+        let RequestArrival { start, end } = self.arrival?;
+        let parent = self.traceparent.as_deref();
+        let trace = self.app.tracer().sample_for_engine(served.model().name(), parent)?;
+        trace::note_arrival(&trace, start..end);
+        Some(trace)
     }
 
     /// Reads the body, finds the model that it names, which is one for such requests, and works on both.
@@ -205,14 +225,21 @@ impl OpenAiJob {
         }
     }
 
-    async fn whole(&self, running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
+    fn id(&self) -> &str {
+        match self {
+            Self::Chat(chat) => chat.id(),
+            Self::Completion(completion) => completion.id(),
+        }
+    }
+
+    async fn whole(&self, running: GenerateStream) -> Result<Vec<u8>, ApiError> {
         match self {
             Self::Chat(chat) => chat.whole(running).await,
             Self::Completion(completion) => completion.whole(running).await,
         }
     }
 
-    async fn stream(&self, running: RunningGeneration, to: &PieceReceiver) -> Result<(), ApiError> {
+    async fn stream(&self, running: GenerateStream, to: &PieceReceiver) -> Result<(), ApiError> {
         match self {
             Self::Chat(chat) => chat.stream(running, to).await,
             Self::Completion(completion) => completion.stream(running, to).await,
@@ -276,38 +303,44 @@ fn generation(call: &CallContext<'_>, prepare: OpenAiPreparation) -> EndpointRep
                     return Err(ApiError::field("model", CheckpointSort::Language.other()));
                 };
                 let caller = &request.caller;
-                let (job, requests) = prepare(Arc::clone(model), &served.name, fields, caller)?;
-                let running = begin(&served, model, requests, job.form())?;
-                Ok((job, running))
+                let (job, prompts) = prepare(Arc::clone(model), &served.name, fields, caller)?;
+                let trace = request.trace(&served);
+                let wanted = GenerateRequest {
+                    id: job.id().to_owned(),
+                    prompts,
+                    form: job.form(),
+                    trace: trace.clone(),
+                    ..GenerateRequest::default()
+                };
+                let running = served.generate(wanted).map_err(|error| not_taken(&served, error))?;
+                Ok((job, running, trace))
             })
         });
         match started.await {
-            Ok((job, running)) if job.form() == AnswerForm::Pieces => streamed(job, running).await,
-            Ok((job, running)) => reply(job.whole(running).await),
+            Ok((job, running, trace)) => HttpResponse { trace, ..answered(job, running).await },
             Err(error) => refusal(&error),
         }
     }))
 }
 
-/// Hands requests to the engine, and lets them count.
-fn begin(
-    served: &ServedCheckpoint,
-    model: &Arc<LanguageModel>,
-    requests: Vec<GenerationRequest>,
-    form: AnswerForm,
-) -> Result<RunningGeneration, ApiError> {
-    let counted = served.begin(requests.len() as u64);
-    match RunningGeneration::start(model, requests) {
-        Ok(running) => Ok(running.count(counted, form)),
-        Err(error) => {
-            counted.fail(error.failure());
-            Err(error)
-        }
+/// Says why the queue of a model has not taken a request.
+pub(super) fn not_taken(served: &ServedCheckpoint, error: ServingError) -> ApiError {
+    match error.code {
+        ErrorCode::NotFound => ApiError::no_model(&served.name),
+        _ => error.into(),
+    }
+}
+
+/// The answer in the form that the request asks for.
+async fn answered(job: OpenAiJob, running: GenerateStream) -> HttpResponse {
+    match job.form() {
+        AnswerForm::Pieces => streamed(job, running).await,
+        AnswerForm::Whole => reply(job.whole(running).await),
     }
 }
 
 /// The answer in pieces; what fails before the first one still has its status.
-async fn streamed(job: OpenAiJob, running: RunningGeneration) -> HttpResponse {
+async fn streamed(job: OpenAiJob, running: GenerateStream) -> HttpResponse {
     let (to, pieces) = channel(MAX_PIECES);
     let (begin, failed) = oneshot::channel();
     tokio::spawn(forward(job, running, PieceReceiver::new(to, begin)));
@@ -319,12 +352,12 @@ async fn streamed(job: OpenAiJob, running: RunningGeneration) -> HttpResponse {
 
 /// Writes pieces as fast as the client takes them. Whatever ends first, what is left of the requests is dropped with
 /// it, and so taken back.
-async fn forward(job: OpenAiJob, running: RunningGeneration, to: PieceReceiver) {
+async fn forward(job: OpenAiJob, running: GenerateStream, to: PieceReceiver) {
     let overflow = running.overflow();
     let result = tokio::select! {
         result = job.stream(running, &to) => result,
         () = to.left() => return,
-        error = overflow => Err(error),
+        error = overflow => Err(error.into()),
     };
     if let Err(error) = result {
         to.fail(error).await;

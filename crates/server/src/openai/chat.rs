@@ -7,12 +7,13 @@ use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationReques
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
+use galatea_serving::generate::{AnswerForm, GenerateStream, PromptEvent};
 use serde_json::Value;
 
 use super::error::ApiError;
 use super::logprobs::{self, ChatLogprobs, TokenNaming};
 use super::request::ChatRequest;
-use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, refusal};
+use super::run::{PieceReceiver, generation, refusal};
 use super::wire::{
     self, AnswerEnvelope, AnswerObject, ChatChoice, ChatPiece, DONE, DeltaObject, UsageObject,
     WireCall, to_bytes,
@@ -62,6 +63,11 @@ impl PreparedChat {
         self.request.common.form()
     }
 
+    /// Returns the client's id of the request.
+    pub(crate) fn id(&self) -> &str {
+        &self.request.common.settings.id
+    }
+
     /// Returns a reader for the answer as it arrives.
     pub(crate) fn reader(&self) -> AnswerReader {
         AnswerReader::new(self.reading.clone())
@@ -84,12 +90,12 @@ impl PreparedChat {
     ///
     /// # Errors
     /// Fails when a request failed.
-    pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
+    pub(crate) async fn whole(&self, mut running: GenerateStream) -> Result<Vec<u8>, ApiError> {
         let mut found: Vec<WholeChat> = Vec::new();
         found.resize_with(self.request.common.answers(), WholeChat::default);
         let mut usage = UsageObject::default();
         let mut of_prompt = None;
-        while let Some((_, event)) = running.next().await? {
+        while let Some(PromptEvent { event, .. }) = running.next().await? {
             match event {
                 GenerationEvent::Started { prompt_logprobs, .. } => of_prompt = prompt_logprobs,
                 GenerationEvent::Delta(step) => {
@@ -136,11 +142,11 @@ impl PreparedChat {
     /// Fails when a request failed. A client that no longer waits for pieces is no error.
     pub(crate) async fn stream(
         &self,
-        mut running: RunningGeneration,
+        mut running: GenerateStream,
         to: &PieceReceiver,
     ) -> Result<(), ApiError> {
         let mut stream = ChatStream::new(self);
-        while let Some((_, event)) = running.next().await? {
+        while let Some(PromptEvent { event, .. }) = running.next().await? {
             for piece in stream.take(event) {
                 if !to.send(piece).await {
                     return Ok(());

@@ -7,12 +7,13 @@ use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::SpecialText;
+use galatea_serving::generate::{AnswerForm, GenerateStream, PromptEvent};
 
 use super::chat::{WholeChat, stop_reason};
 use super::error::ApiError;
 use super::logprobs::{self, CompletionLogprobs, TokenNaming};
 use super::request::{CompletionPrompt, CompletionRequest};
-use super::run::{AnswerForm, PieceReceiver, RunningGeneration, generation, surround};
+use super::run::{PieceReceiver, generation, surround};
 use super::wire::{
     self, AnswerEnvelope, AnswerObject, CompletionChoice, DONE, UsageObject, to_bytes,
 };
@@ -72,6 +73,11 @@ impl PreparedCompletion {
         self.request.common.form()
     }
 
+    /// Returns the client's id of the request.
+    pub(crate) fn id(&self) -> &str {
+        &self.request.common.settings.id
+    }
+
     fn names(&self) -> TokenNaming<'_> {
         self.request.common.names(&self.model)
     }
@@ -95,13 +101,13 @@ impl PreparedCompletion {
     ///
     /// # Errors
     /// Fails when a request failed.
-    pub(crate) async fn whole(&self, mut running: RunningGeneration) -> Result<Vec<u8>, ApiError> {
+    pub(crate) async fn whole(&self, mut running: GenerateStream) -> Result<Vec<u8>, ApiError> {
         let n = self.answers();
         let mut found: Vec<WholeChat> = Vec::new();
         found.resize_with(n * self.prompts.len(), WholeChat::default);
         let mut of_prompts = vec![None; self.prompts.len()];
         let mut usage = UsageObject::default();
-        while let Some((at, event)) = running.next().await? {
+        while let Some(PromptEvent { prompt: at, event }) = running.next().await? {
             match event {
                 GenerationEvent::Started { prompt_logprobs, .. } => {
                     if let Some(slot) = of_prompts.get_mut(at) {
@@ -183,11 +189,11 @@ impl PreparedCompletion {
     /// Fails when a request failed. A client that no longer waits for pieces is no error.
     pub(crate) async fn stream(
         &self,
-        mut running: RunningGeneration,
+        mut running: GenerateStream,
         to: &PieceReceiver,
     ) -> Result<(), ApiError> {
         let mut stream = CompletionStream::new(self);
-        while let Some((at, event)) = running.next().await? {
+        while let Some(PromptEvent { prompt: at, event }) = running.next().await? {
             for piece in stream.take(at, event) {
                 if !to.send(piece).await {
                     return Ok(());

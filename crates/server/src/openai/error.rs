@@ -2,7 +2,7 @@
 
 use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 use galatea_serving::ServingError as CoreError;
-use galatea_serving::statistics::FailureReason;
+use galatea_serving::generate::GenerateError;
 use serde_json::{Value, json};
 
 use crate::status;
@@ -86,14 +86,6 @@ impl ApiError {
         self.status
     }
 
-    /// Returns the reason under which a request that fails with this error is counted.
-    pub(crate) fn failure(&self) -> FailureReason {
-        match self.status {
-            429 | 503 => FailureReason::Rejected,
-            _ => FailureReason::Other,
-        }
-    }
-
     /// Seconds until another attempt makes sense, where that is known.
     pub(crate) fn retry_after(&self) -> Option<u32> {
         (self.status == 429).then_some(RETRY_SECONDS)
@@ -134,6 +126,15 @@ impl From<CoreError> for ApiError {
             404 => Self::not_found(error.message),
             503 => Self::unavailable(error.message),
             status => Self::new(status, "server_error", error.message),
+        }
+    }
+}
+
+impl From<GenerateError> for ApiError {
+    fn from(error: GenerateError) -> Self {
+        match error {
+            GenerateError::Engine(error) => error.into(),
+            GenerateError::Serving(error) => error.into(),
         }
     }
 }

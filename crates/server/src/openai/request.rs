@@ -8,13 +8,13 @@ use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::template::{Conversation, GenerationPrompt};
 use galatea_llm::tools::{ToolChoice, ToolDefinition};
+use galatea_serving::generate::AnswerForm;
 use serde_json::Value;
 
 use super::error::ApiError;
 use super::fields::{ObjectFields, sampling, tokens, wrong};
 use super::logprobs::TokenNaming;
 use super::message::messages;
-use super::run::AnswerForm;
 use super::structured;
 use super::wire::unique;
 use super::wire::{AnswerEnvelope, UsageObject};

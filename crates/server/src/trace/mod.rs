@@ -7,6 +7,7 @@ pub(crate) mod parse;
 mod settings;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -151,13 +152,23 @@ impl RequestTracer {
     pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<RequestTrace>> {
         let profile = self.profiler.as_ref().and_then(|profiler| profiler.current());
         let Some(profile) = profile else {
-            let (level, sink) = self.chosen(model, traceparent)?;
-            return Some(RequestTrace::new(level, sink));
+            return self.sample_for_engine(model, traceparent);
         };
         let other = self.chosen(model, traceparent);
         let tensors = other.as_ref().is_some_and(|(level, _)| level.tensors);
         let sink = TraceAndProfile { profile, other };
         Some(RequestTrace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
+    }
+
+    /// A trace like [`sample`](Self::sample) of a request whose engine tells the profile of it itself.
+    #[must_use]
+    pub fn sample_for_engine(
+        &self,
+        model: &str,
+        traceparent: Option<&str>,
+    ) -> Option<Arc<RequestTrace>> {
+        let (level, sink) = self.chosen(model, traceparent)?;
+        Some(RequestTrace::new(level, sink))
     }
 
     /// Returns the level and the sink of a request's trace, if the settings choose the request.
@@ -207,6 +218,12 @@ impl RequestTracer {
     fn lock(&self) -> std::sync::MutexGuard<'_, TraceSettings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Notes when the HTTP request of a trace arrived.
+pub(crate) fn note_arrival(trace: &RequestTrace, arrival: Range<Instant>) {
+    trace.stamp_at(HTTP_RECV_START, arrival.start);
+    trace.stamp_at(HTTP_RECV_END, arrival.end);
 }
 
 /// The trace of an inference that came by gRPC, where it is one to trace. The library hands a message over when it has

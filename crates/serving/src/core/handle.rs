@@ -162,7 +162,7 @@ impl ModelHandle {
     /// INTERNAL where the checkpoint cannot be brought into memory.
     pub fn checkpoint(&self) -> Result<Option<ServedCheckpoint>, ServingError> {
         self.core()?.check_admission()?;
-        ServedCheckpoint::of(&*self.in_service()?)
+        ServedCheckpoint::of(&*self.in_service()?, self)
     }
 
     /// Language model that the version is; nothing for other models. This waits where it is not in memory.
@@ -186,7 +186,7 @@ impl ModelHandle {
         serving.map_or_else(|| self.successor(), Ok)
     }
 
-    /// Whatever now serves under the name and version that were asked for.
+    /// Version that now serves under the name and version that were asked for.
     fn successor(&self) -> Result<Arc<LoadedVersion>, ServingError> {
         self.core()?.models().find(self.name(), self.wanted).cloned()
     }

@@ -12,6 +12,7 @@ use crate::backend::BackgroundTuner;
 use crate::backend::llm::ResidentCheckpoint;
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
+use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::{self, ModelConfig, datatype};
 use crate::driver::{DriverHandle, RefusedRequest};
 use crate::ensemble::ServedEnsemble;
@@ -19,7 +20,9 @@ use crate::error::ServingError;
 use crate::latency::LatencyRecorder;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::repository::ModelId;
-use crate::request::{InferenceRequest, InferenceResponse, ResponseSink, SinkAnswer};
+use crate::request::{
+    CorrelationId, InferenceRequest, InferenceResponse, ResponseSink, SinkAnswer,
+};
 use crate::statistics::{GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
 use crate::validate::RequestChecker;
@@ -149,8 +152,14 @@ impl LoadedVersion {
         mut request: InferenceRequest,
         sink: ResponseSink,
     ) -> Result<(), RefusedRequest> {
-        let ticket = self.checker.check(&mut request)?;
-        let sink = match &self.cache {
+        let has_inputs = request.prepared.items().is_none();
+        let ticket = if has_inputs {
+            self.checker.check(&mut request)?
+        } else {
+            self.adapt_prepared(&mut request)?;
+            self.checker.ticket(&request)?
+        };
+        let sink = match self.cache.as_ref().filter(|_| has_inputs) {
             None => sink,
             Some(cache) => match self.answer_from_cache(cache, &request, sink) {
                 Some(sink) => sink,
@@ -170,6 +179,27 @@ impl LoadedVersion {
                 Ok(())
             }
         }
+    }
+
+    /// Gives a request with prepared work what the schedulers of this version look for.
+    ///
+    /// # Errors
+    /// Refuses it where the model is no checkpoint, such as a successor that has only its name.
+    fn adapt_prepared(&self, request: &mut InferenceRequest) -> Result<(), ServingError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        if self.checkpoint.is_none() {
+            let text = format!("model '{}' takes tensors, and no texts", self.context.name);
+            return Err(ServingError::invalid_arg(text));
+        }
+        let choice = &self.context.config.scheduling_choice;
+        if matches!(choice, Some(SchedulingChoice::SequenceBatching(_))) {
+            // Each is a sequence of its own. Clients count theirs from the other end.
+            let number = u64::MAX - NEXT.fetch_add(1, Ordering::Relaxed);
+            request.correlation = CorrelationId::Uint(number);
+            request.sequence_start = true;
+            request.sequence_end = true;
+        }
+        Ok(())
     }
 
     /// Answers a request that the cache knows. One that it does not know keeps its sink, which now tells the cache.

@@ -32,7 +32,7 @@ pub use describe::{
 };
 pub use handle::ModelHandle;
 pub use options::{ControlMode, CoreOptions, LoadOverrides, ShutdownReport, UnloadDependents};
-pub use served::{ListedCheckpoint, OpenRequest, ServedCheckpoint};
+pub use served::{ListedCheckpoint, ServedCheckpoint};
 
 use crate::backend::ModelBackend;
 use crate::cache::{CacheUse, ResponseCache};

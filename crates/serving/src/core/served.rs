@@ -1,59 +1,123 @@
-//! Checkpoints that serve, for front ends that ask them without a lane between.
+//! Checkpoints that serve, for front ends that speak of texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use galatea_llm::model::LanguageModel;
 
-use super::Core;
 use super::loaded::LoadedVersion;
+use super::{Core, ModelHandle};
 use crate::backend::CheckpointHandle;
-use crate::backend::llm::{CheckpointTraits, InUse};
+use crate::backend::llm::{CheckpointTraits, InUse, PromptsJob, TextsJob};
 use crate::error::ServingError;
-use crate::payload::{ExecutionContext, now_ms};
-use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, ResponseKind};
+use crate::generate::queue::EventQueue;
+use crate::generate::{
+    EncodeAnswer, EncodeRequest, GenerateError, GenerateRequest, GenerateStream, MemoryUse,
+};
+use crate::prepared::PreparedWork;
+use crate::request::{InferenceRequest, SinkAnswer};
 
-/// A version whose checkpoint front ends ask themselves.
+/// Events that a client has not taken, in bytes; with more the request is taken back.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// A version whose checkpoint is in memory as long as this lives: what texts are made of tokens by, and the way on for
+/// them.
 #[derive(Clone, Debug)]
 pub struct ServedCheckpoint {
     /// Its name, with the namespace before it where repositories are namespaces.
     pub name: String,
     /// Checkpoint that it is.
     pub checkpoint: CheckpointHandle,
-    context: Arc<ExecutionContext>,
+    model: ModelHandle,
     in_use: Arc<InUse>,
 }
 
 impl ServedCheckpoint {
-    pub(super) fn of(loaded: &LoadedVersion) -> Result<Option<Self>, ServingError> {
+    pub(super) fn of(
+        loaded: &LoadedVersion,
+        model: &ModelHandle,
+    ) -> Result<Option<Self>, ServingError> {
         let Some(resident) = &loaded.checkpoint else { return Ok(None) };
         let (checkpoint, in_use) = resident.ask()?;
-        let context = Arc::clone(&loaded.context);
+        let name = loaded.id.to_string();
         let in_use = Arc::new(in_use);
-        Ok(Some(Self { name: loaded.id.to_string(), checkpoint, context, in_use }))
+        Ok(Some(Self { name, checkpoint, model: model.clone(), in_use }))
     }
 
-    /// A request of so many items begins. An unload waits for its end, and the statistics of the version count it.
+    /// Handle of the version, by which requests reach it.
     #[must_use]
-    pub fn begin(&self, items: u64) -> OpenRequest {
-        self.context.took();
-        let context = Arc::clone(&self.context);
-        let _in_use = Arc::clone(&self.in_use);
-        let policy = context.config.model_transaction_policy.as_ref();
-        let decoupled = policy.is_some_and(|policy| policy.decoupled);
-        let items = items.max(1);
-        let now = Instant::now();
-        OpenRequest {
-            context,
-            items,
-            decoupled,
-            responses: 0,
-            from: now,
-            arrived: now,
-            ended: false,
-            _in_use,
-        }
+    pub fn model(&self) -> &ModelHandle {
+        &self.model
+    }
+
+    /// Lets the language model continue prompts, as a request of the version's queue.
+    ///
+    /// # Errors
+    /// Fails as [`ModelHandle::infer`] does, and for an encoder. What the engine refuses comes with the stream.
+    pub fn generate(&self, request: GenerateRequest) -> Result<GenerateStream, ServingError> {
+        let CheckpointHandle::Language(model) = &self.checkpoint else {
+            let text = format!("model '{}' is an encoder, which writes no texts", self.name);
+            return Err(ServingError::invalid_arg(text));
+        };
+        let GenerateRequest { id, prompts, form, priority, trace } = request;
+        let events = EventQueue::new(MAX_WAITING_BYTES);
+        let open = prompts.len();
+        let job = PromptsJob {
+            model: Arc::clone(model),
+            in_use: Arc::clone(&self.in_use),
+            prompts,
+            form,
+            events: Arc::clone(&events),
+        };
+        let prepared = PreparedWork::new(open, Box::new(job));
+        let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
+        let cancel = request.cancel.clone();
+        self.begin(request, &events)?;
+        let _model = Arc::clone(model);
+        let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);
+        Ok(GenerateStream { events, cancel, open, _model, _in_use })
+    }
+
+    /// Lets the encoder compute texts, as a request of the version's queue.
+    ///
+    /// # Errors
+    /// Fails as [`ModelHandle::infer`] does, and for a language model. What the engine refuses comes with the answer.
+    pub fn encode(&self, request: EncodeRequest) -> Result<EncodeAnswer, ServingError> {
+        let CheckpointHandle::Encoder(engine) = &self.checkpoint else {
+            let text = format!("model '{}' writes texts, and encodes none", self.name);
+            return Err(ServingError::invalid_arg(text));
+        };
+        let EncodeRequest { id, texts, priority, trace } = request;
+        let results = EventQueue::new(MAX_WAITING_BYTES);
+        let items = texts.len();
+        let job = TextsJob {
+            engine: Arc::clone(engine),
+            in_use: Arc::clone(&self.in_use),
+            texts,
+            results: Arc::clone(&results),
+        };
+        let prepared = PreparedWork::new(items, Box::new(job));
+        let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
+        let cancel = request.cancel.clone();
+        self.begin(request, &results)?;
+        let _engine = Arc::clone(engine);
+        let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);
+        Ok(EncodeAnswer { results, cancel, _engine, _in_use })
+    }
+
+    /// Hands a request to the version, and why it does not come as far as the engine to its reader.
+    fn begin<T: Send + 'static>(
+        &self,
+        request: InferenceRequest,
+        reader: &Arc<EventQueue<Result<T, GenerateError>>>,
+    ) -> Result<(), ServingError> {
+        let reader = Arc::clone(reader);
+        let sink = move |answer: SinkAnswer| {
+            if let Err(error) = answer.result {
+                reader.push_refusal(Err(GenerateError::Serving(error)));
+            }
+        };
+        self.model.infer(request, Box::new(sink))
     }
 }
 
@@ -79,84 +143,6 @@ impl ListedCheckpoint {
             loaded: resident.loaded(),
             memory_bytes: resident.is_limited().then(|| resident.memory_bytes()),
         })
-    }
-}
-
-/// A request of a front end that has not ended. Dropping it says that the client has left.
-#[derive(Debug)]
-pub struct OpenRequest {
-    context: Arc<ExecutionContext>,
-    items: u64,
-    /// Whether the statistics have the responses of the model by their index.
-    decoupled: bool,
-    /// Responses so far.
-    responses: usize,
-    /// When the last response left, or the request arrived.
-    from: Instant,
-    arrived: Instant,
-    ended: bool,
-    _in_use: Arc<InUse>,
-}
-
-impl OpenRequest {
-    /// A response leaves: a piece of the answer or the whole.
-    pub fn respond(&mut self) {
-        self.count_response(ResponseKind::Success);
-        self.responses += 1;
-        self.from = Instant::now();
-    }
-
-    fn count_response(&self, kind: ResponseKind) {
-        if self.decoupled {
-            let infer = self.from.elapsed();
-            self.context.statistics.response(self.responses, kind, infer, Duration::ZERO);
-        }
-    }
-
-    /// It was answered, and waited so long before it ran.
-    pub fn finish(mut self, queue: Duration) {
-        self.end(queue, None);
-    }
-
-    /// It was answered with an error.
-    pub fn fail(mut self, reason: FailureReason) {
-        self.end(Duration::ZERO, Some(reason));
-    }
-
-    fn end(&mut self, queue: Duration, failure: Option<FailureReason>) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        match failure {
-            None => {}
-            Some(FailureReason::Canceled) => self.count_response(ResponseKind::Cancel),
-            Some(_) => self.count_response(ResponseKind::Fail),
-        }
-        let total = self.arrived.elapsed();
-        let queue = queue.min(total);
-        let outcome = RequestOutcome {
-            filler: false,
-            failure,
-            batch_size: self.items,
-            queue,
-            total,
-            goal: None,
-        };
-        let times = ComputeTimes { infer: total.saturating_sub(queue), ..ComputeTimes::default() };
-        match failure {
-            // What was refused has not run.
-            Some(reason @ (FailureReason::Rejected | FailureReason::Other)) => {
-                self.context.statistics.failure(reason, total);
-            }
-            _ => self.context.statistics.execution(times, &[outcome], now_ms()),
-        }
-        self.context.answered();
-    }
-}
-
-impl Drop for OpenRequest {
-    fn drop(&mut self) {
-        self.end(Duration::ZERO, Some(FailureReason::Canceled));
     }
 }
 

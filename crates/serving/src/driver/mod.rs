@@ -191,8 +191,8 @@ impl DriverHandle {
             end: request.sequence_end,
         };
         let cancel = request.cancel.clone();
-        let mut request =
-            ActiveRequest::new(request, ticket.batch_size, Arc::clone(&self.context), sink);
+        let size = request.prepared.items().unwrap_or(ticket.batch_size);
+        let mut request = ActiveRequest::new(request, size, Arc::clone(&self.context), sink);
         request.goal = ticket.goal.map(Duration::from_nanos);
         self.lane.enqueue(ticket, request)?;
         let lane = Arc::downgrade(&self.lane);

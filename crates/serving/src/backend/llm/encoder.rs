@@ -1,8 +1,10 @@
 //! Encoders under names of tensors: `text_input` to `embedding`, or of a cross-encoder `query` and `documents` to
 //! `scores`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use galatea_llm::LlmError;
 use galatea_llm::embed::{EncodedTexts, EncoderEngine, TextTokens};
 use galatea_llm::tokens::SpecialTokens;
 use galatea_tensor::{ByteString, DataType, Tensor};
@@ -13,6 +15,9 @@ use super::residency::InUse;
 use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
 use crate::batch;
 use crate::error::ServingError;
+use crate::generate::GenerateError;
+use crate::generate::queue::EventQueue;
+use crate::prepared::PreparedJob;
 use crate::request::{OutputTensor, ParameterValue};
 
 /// Vectors of texts.
@@ -55,26 +60,62 @@ fn numbers(name: &str, dims: Vec<i64>) -> ModelTensor {
     }
 }
 
-/// Hands the texts of a request to the engine, whose thread answers it.
-pub(super) fn start(engine: &Arc<EncoderEngine>, in_use: InUse, request: ActiveRequest) {
+/// Fate of the texts of a request.
+enum TextsOutcome {
+    /// The engine has not taken them.
+    Refused(LlmError),
+    /// The engine has ended with them.
+    Ended(Result<EncodedTexts, LlmError>),
+}
+
+/// Hands texts to the engine. `end` is called once, on the engine's thread or on this one; it must not block. The texts
+/// are taken back when the request is cancelled.
+fn submit(
+    engine: &EncoderEngine,
+    in_use: Arc<InUse>,
+    texts: Vec<TextTokens>,
+    request: ActiveRequest,
+    end: impl FnOnce(ActiveRequest, TextsOutcome) + Send + 'static,
+) {
+    let cancel = request.request.cancel.clone();
+    // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
+    let waiting = Arc::new(Mutex::new(Some((request, end))));
+    let taken = Arc::clone(&waiting);
+    let sink = move |encoded: Result<EncodedTexts, LlmError>| {
+        // The model stays in memory as long as somebody may be told.
+        let _ = &in_use;
+        if let Some((request, end)) = take(&taken) {
+            end(request, TextsOutcome::Ended(encoded));
+        }
+    };
+    match engine.submit(texts, Box::new(sink)) {
+        Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
+        Err(error) => {
+            if let Some((request, end)) = take(&waiting) {
+                end(request, TextsOutcome::Refused(error));
+            }
+        }
+    }
+}
+
+fn take<T>(waiting: &Mutex<Option<T>>) -> Option<T> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Hands the texts of a request with tensors to the engine, whose thread answers it.
+pub(super) fn start(engine: &EncoderEngine, in_use: Arc<InUse>, request: ActiveRequest) {
     let texts = match read(engine, &request) {
         Ok(texts) => texts,
         Err(error) => return request.finish_with(Err(error)),
     };
-    let cancel = request.request.cancel.clone();
-    // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
-    let waiting = Arc::new(std::sync::Mutex::new(Some(request)));
-    let taken = Arc::clone(&waiting);
-    let take = |waiting: &std::sync::Mutex<Option<ActiveRequest>>| {
-        waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-    };
     // Not the engine, on whose thread this lives.
     let model = Arc::clone(engine.model());
     let count = texts.len();
-    let sink = move |encoded: Result<EncodedTexts, galatea_llm::LlmError>| {
-        // The model stays in memory as long as somebody may be told.
-        let _ = &in_use;
-        let Some(request) = take(&taken) else { return };
+    submit(engine, in_use, texts, request, move |request, outcome| {
+        let encoded = match outcome {
+            TextsOutcome::Refused(error) => Err(error),
+            TextsOutcome::Ended(encoded) => encoded,
+        };
         let answer = encoded.map_err(|error| of_model(&error)).and_then(|encoded| {
             let results = encoded.results;
             match model.encoder().dimensions() {
@@ -83,15 +124,54 @@ pub(super) fn start(engine: &Arc<EncoderEngine>, in_use: InUse, request: ActiveR
             }
         });
         request.finish_with(answer);
-    };
-    match engine.submit(texts, Box::new(sink)) {
-        Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
-        Err(error) => {
-            if let Some(request) = take(&waiting) {
-                request.finish_with(Err(of_model(&error)));
-            }
-        }
+    });
+}
+
+/// Texts that a front end has prepared, whose results it reads itself.
+pub(crate) struct TextsJob {
+    pub(crate) engine: Arc<EncoderEngine>,
+    pub(crate) in_use: Arc<InUse>,
+    pub(crate) texts: Vec<TextTokens>,
+    pub(crate) results: Arc<EventQueue<Result<EncodedTexts, GenerateError>>>,
+}
+
+impl PreparedJob for TextsJob {
+    fn start(self: Box<Self>, request: ActiveRequest) {
+        let Self { engine, in_use, texts, results } = *self;
+        results.begin();
+        let from = Instant::now();
+        submit(&engine, in_use, texts, request, move |request, outcome| {
+            results.push_last(counted(request, outcome, from));
+        });
     }
+}
+
+/// Counts the end of a request before its front end is told of it.
+fn counted(
+    mut request: ActiveRequest,
+    outcome: TextsOutcome,
+    from: Instant,
+) -> Result<EncodedTexts, GenerateError> {
+    let encoded = match outcome {
+        TextsOutcome::Refused(error) => {
+            request.refuse(of_model(&error));
+            return Err(GenerateError::Engine(error));
+        }
+        TextsOutcome::Ended(Err(error)) => {
+            request.finish_with(Err(of_model(&error)));
+            return Err(GenerateError::Engine(error));
+        }
+        TextsOutcome::Ended(Ok(encoded)) => encoded,
+    };
+    if !encoded.results.iter().flatten().all(|number| number.is_finite()) {
+        let error = ServingError::internal("the model gave numbers that are not finite");
+        request.finish_with(Err(error.clone()));
+        return Err(GenerateError::Serving(error));
+    }
+    request.respond_past_sink(from);
+    request.add_queue_time(encoded.queue);
+    request.finish();
+    Ok(encoded)
 }
 
 /// The texts of a request as tokens.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
+use super::prompts::submit;
 use super::residency::InUse;
-use super::{of_model, reply, reply::ResponseMaker, request};
+use super::{reply, reply::ResponseMaker, request};
 use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
 
 /// Inputs and outputs of Triton's vLLM backend.
@@ -29,8 +30,8 @@ pub(super) fn io() -> ModelIo {
     }
 }
 
-/// Hands a request to the engine, whose thread answers it.
-pub(super) fn start(model: &Arc<LanguageModel>, in_use: InUse, request: ActiveRequest) {
+/// Hands a request with tensors to the engine, whose thread answers it.
+pub(super) fn start(model: &LanguageModel, in_use: Arc<InUse>, request: ActiveRequest) {
     let prepared = request::read(&request);
     let prepared = prepared.and_then(|asked| asked.prepare(model, &request.request.id));
     let (asked, generation) = match prepared {
@@ -39,16 +40,6 @@ pub(super) fn start(model: &Arc<LanguageModel>, in_use: InUse, request: ActiveRe
     };
     let cancel = request.request.cancel.clone();
     let tokens = generation.prompt.len();
-    let mut reply = ResponseMaker::new(request, asked, tokens, Arc::clone(model.tokenizer()));
-    let waiting = reply.handle();
-    let sink = move |event| {
-        // The model stays in memory as long as somebody may be told.
-        let _ = &in_use;
-        reply.take(event);
-    };
-    match model.engine().submit(generation, Box::new(sink)) {
-        // The token lives as long as the request, and holds the ticket no longer.
-        Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
-        Err(error) => waiting.refuse(of_model(&error)),
-    }
+    let reply = ResponseMaker::new(request, asked, tokens, Arc::clone(model.tokenizer()));
+    submit(model, in_use, vec![generation], &cancel, reply);
 }

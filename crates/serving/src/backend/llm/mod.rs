@@ -1,14 +1,16 @@
 //! Backends for language models: `llm` (also called `galatea_llm`) and `vllm`, whose models Triton's users have.
 //!
 //! A model is decoupled. Inputs and outputs are those of Triton's vLLM backend ([`language`]). A checkpoint may also be
-//! an encoder, whose tensors [`encoder`] has. The front ends that speak OpenAI's protocol do not come this way: they take
-//! the [`CheckpointHandle`] itself from [`crate::Core::checkpoint`]. Which checkpoints are in memory is up to [`ModelMemory`].
+//! an encoder, whose tensors [`encoder`] has. Front ends that speak of texts bring prepared prompts in the place of
+//! tensors ([`crate::generate`]). Both meet in [`prompts`], which hands them to the engine. Which checkpoints are in
+//! memory is up to [`ModelMemory`].
 
 mod arguments;
 mod checkpoint;
 mod encoder;
 mod language;
 mod metal;
+mod prompts;
 mod reply;
 mod request;
 mod residency;
@@ -25,7 +27,9 @@ use super::{
 use crate::error::{ErrorCode, ServingError};
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
+pub(crate) use encoder::TextsJob;
 pub use metal::{CheckpointForm, metal_arguments, metal_options};
+pub(crate) use prompts::PromptsJob;
 pub use residency::{CheckpointTraits, InUse, ModelMemory, ResidentCheckpoint};
 
 /// Loads the checkpoint of a folder or file for the model of that name: a language model or an encoder.
@@ -170,12 +174,17 @@ struct CheckpointInstance {
 impl ModelInstance for CheckpointInstance {
     fn execute(&mut self, payload: BatchPayload) {
         for request in payload.detach() {
+            // Whoever has prepared the work holds the checkpoint.
+            if let Some(job) = request.request.prepared.take() {
+                job.start(request);
+                continue;
+            }
             match self.resident.ask() {
                 Ok((CheckpointHandle::Language(model), in_use)) => {
-                    language::start(&model, in_use, request);
+                    language::start(&model, Arc::new(in_use), request);
                 }
                 Ok((CheckpointHandle::Encoder(engine), in_use)) => {
-                    encoder::start(&engine, in_use, request);
+                    encoder::start(&engine, Arc::new(in_use), request);
                 }
                 Err(error) => request.finish_with(Err(error)),
             }

@@ -1,9 +1,10 @@
 //! Answers under the names of Triton's vLLM backend.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use galatea_llm::engine::{AnswerDelta, GenerationEvent, TokenUsage};
+use galatea_llm::LlmError;
+use galatea_llm::engine::{AnswerDelta, GenerationEvent};
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::Tokenizer;
@@ -11,6 +12,7 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 use serde_json::{Map, Value, json};
 
 use super::of_model;
+use super::prompts::PromptObserver;
 use super::request::GenerationDemand;
 use crate::backend::ActiveRequest;
 use crate::error::ServingError;
@@ -27,29 +29,6 @@ pub(super) const OUTPUTS: &[(&str, DataType, i64)] = &[
     ("num_output_tokens", DataType::Uint32, -1),
 ];
 
-/// A request that waits for its answer, unless it has it.
-#[derive(Clone)]
-pub(super) struct WaitingRequest(Arc<Mutex<Option<ActiveRequest>>>);
-
-impl WaitingRequest {
-    fn take(&self) -> Option<ActiveRequest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Answers a request that the engine did not take.
-    pub(super) fn refuse(self, error: ServingError) {
-        self.fail(ResponseKind::Fail, Instant::now(), error);
-    }
-
-    /// Answers with an error what was under way from a time on.
-    fn fail(self, kind: ResponseKind, from: Instant, error: ServingError) {
-        if let Some(request) = self.take() {
-            request.count_response(kind, from, Instant::now());
-            request.finish_with(Err(error));
-        }
-    }
-}
-
 /// One of the answers so far, or since the last response.
 #[derive(Clone, Default)]
 struct PartialAnswer {
@@ -61,7 +40,8 @@ struct PartialAnswer {
 
 /// Makes responses of the engine's events.
 pub(super) struct ResponseMaker {
-    request: WaitingRequest,
+    /// The request, until it has its answer.
+    request: Option<ActiveRequest>,
     asked: GenerationDemand,
     /// Not the model: its engine, on whose thread this lives, would wait for itself at its end.
     tokenizer: Arc<Tokenizer>,
@@ -85,26 +65,17 @@ impl ResponseMaker {
         if asked.prepend {
             answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
         }
-        let request = WaitingRequest(Arc::new(Mutex::new(Some(request))));
+        let request = Some(request);
         let cumulative = vec![0.0; n];
         let from = Instant::now();
         Self { request, asked, tokenizer, answers, cumulative, prompt_tokens, from }
     }
 
-    /// The request, for whoever may have to answer it in the engine's place.
-    pub(super) fn handle(&self) -> WaitingRequest {
-        self.request.clone()
-    }
-
-    /// Takes an event of the engine.
-    pub(super) fn take(&mut self, event: GenerationEvent) {
-        match event {
-            GenerationEvent::Started { .. } => {}
-            GenerationEvent::Delta(delta) => self.step(delta),
-            GenerationEvent::Finished(usage) => self.end(usage),
-            GenerationEvent::Failed(error) => {
-                self.handle().fail(ResponseKind::Fail, self.from, of_model(&error));
-            }
+    /// Answers with an error what is under way.
+    fn fail(&mut self, kind: ResponseKind, error: ServingError) {
+        if let Some(request) = self.request.take() {
+            request.count_response(kind, self.from, Instant::now());
+            request.finish_with(Err(error));
         }
     }
 
@@ -130,8 +101,7 @@ impl ResponseMaker {
         self.answers.iter_mut().for_each(|answer| {
             *answer = PartialAnswer { finish: answer.finish.take(), ..PartialAnswer::default() };
         });
-        let mut waiting = self.request.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(request) = waiting.as_mut() {
+        if let Some(request) = self.request.as_mut() {
             let response = wanted(request, outputs);
             request.count_response(kind(&response), self.from, made);
             request.respond(response);
@@ -139,18 +109,19 @@ impl ResponseMaker {
         }
     }
 
-    fn end(&self, _usage: TokenUsage) {
+    fn end(&mut self) {
         // Who was taken back while it waited has no answers that ended.
         let cancelled = |answer: &PartialAnswer| {
             answer.finish.as_ref().is_none_or(|why| *why == FinishReason::Cancelled)
         };
         if self.answers.iter().any(cancelled) {
             let error = ServingError::cancelled("Request was cancelled");
-            return self.handle().fail(ResponseKind::Cancel, self.from, error);
+            return self.fail(ResponseKind::Cancel, error);
         }
-        let Some(request) = self.request.take() else { return };
         let made = Instant::now();
-        let response = wanted(&request, self.outputs());
+        let outputs = self.outputs();
+        let Some(request) = self.request.take() else { return };
+        let response = wanted(&request, outputs);
         request.count_response(kind(&response), self.from, made);
         request.finish_with(response);
     }
@@ -210,6 +181,21 @@ impl ResponseMaker {
             Value::Object(found)
         };
         answer.logprobs.iter().map(one).collect()
+    }
+}
+
+impl PromptObserver for ResponseMaker {
+    fn take(&mut self, _prompt: usize, event: GenerationEvent) {
+        match event {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => self.step(delta),
+            GenerationEvent::Finished(_) => self.end(),
+            GenerationEvent::Failed(error) => self.fail(ResponseKind::Fail, of_model(&error)),
+        }
+    }
+
+    fn refuse(&mut self, error: LlmError) {
+        self.fail(ResponseKind::Fail, of_model(&error));
     }
 }
 

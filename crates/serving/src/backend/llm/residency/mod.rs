@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::backend::CheckpointHandle;
 use crate::error::ServingError;
+use crate::generate::MemoryUse;
 use ledger::{MemoryLedger, NoRoom, TenantId};
 
 /// How long a load waits for requests of other models to end.
@@ -248,6 +249,8 @@ impl InUse {
         Self { residency, id: resident.id }
     }
 }
+
+impl MemoryUse for InUse {}
 
 impl Drop for InUse {
     fn drop(&mut self) {
