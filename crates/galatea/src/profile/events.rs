@@ -44,7 +44,10 @@ pub(super) struct EventMaker {
     gpus: Arc<GpuPool>,
     /// The moment 0.
     start_ns: u64,
-    known: HashSet<TimelineRow>,
+    /// Processes that have been named.
+    processes: HashSet<u64>,
+    /// Rows that have been named.
+    rows: HashSet<TimelineRow>,
     threads: HashMap<std::thread::ThreadId, u64>,
 }
 
@@ -54,7 +57,8 @@ impl EventMaker {
         Self {
             gpus,
             start_ns: unix_ns(std::time::Instant::now()),
-            known: HashSet::new(),
+            processes: HashSet::new(),
+            rows: HashSet::new(),
             threads: HashMap::new(),
         }
     }
@@ -188,11 +192,11 @@ impl EventMaker {
         out: &mut Vec<Value>,
     ) {
         let event = |kind: &str, row: TimelineRow, name: &str| json!({"ph": "M", "name": kind, "pid": row.process, "tid": row.thread, "args": {"name": name}});
-        let first = TimelineRow { thread: 0, ..row };
-        if self.known.insert(first) {
+        if self.processes.insert(row.process) {
+            let first = TimelineRow { thread: 0, ..row };
             out.push(event("process_name", first, process_name));
         }
-        if self.known.insert(row) {
+        if self.rows.insert(row) {
             out.push(event("thread_name", row, thread_name));
         }
     }
@@ -387,6 +391,19 @@ mod tests {
         );
         let expected = json!({"model": "m", "tokens": 9, "rows": 2, "sequences": [1, 4]});
         assert_eq!(span["args"], expected);
+    }
+
+    #[test]
+    fn the_row_of_requests_is_named_beside_its_process() {
+        let mut events = EventMaker::new(Arc::default());
+        let mut out = Vec::new();
+        events.introduce(REQUESTS, "host", "requests", &mut out);
+        events.introduce(REQUESTS, "host", "requests", &mut out);
+        let named: Vec<(&str, &str)> = out
+            .iter()
+            .map(|event| (event["name"].as_str().unwrap(), event["args"]["name"].as_str().unwrap()))
+            .collect();
+        assert_eq!(named, [("process_name", "host"), ("thread_name", "requests")]);
     }
 
     #[test]

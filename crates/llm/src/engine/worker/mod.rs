@@ -61,10 +61,10 @@ pub(super) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The state of the thread.
-/// So many steps in a row may lose what was computed before their requests fail.
+/// Steps in a row that may lose what was computed before their requests fail.
 const MAX_LOSSES: usize = 3;
 
+/// State of the thread.
 pub(super) struct DecoderWorker {
     model: Box<dyn StepModel>,
     tokenizer: Arc<Tokenizer>,
