@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea::devices;
-use galatea_graph::{Dim, Fact, Graph};
+use galatea_graph::Dim;
 use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, ExecutionProvider, IoInfo, ProviderClaims,
     ProviderTraits, Run, RuntimeError, Session, SessionOptions,

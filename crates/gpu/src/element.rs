@@ -3,11 +3,13 @@
 //! A thread's unit is a quad, four elements that follow each other: a vector of floats or 32-bit integers,
 //! one word of bytes, four integers of 64 bits. So a word of an output has one writer.
 
+pub(crate) mod functions;
+
 use galatea_tensor::DataType;
 
 use crate::device::KernelShader;
-use crate::elementwise::functions::with_functions;
 use crate::kernel::{GpuNodeView, param};
+use functions::with_functions;
 
 /// Kind of number that shaders compute with, in vectors of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,6 +13,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
+use crate::choices::TuningChoices;
 use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;
 use crate::kernel::GpuKernel;
@@ -25,7 +26,7 @@ use crate::stream::WeightStreamer;
 use crate::timing::{
     ClockPair, HostTimes, KernelLabel, KernelRun, RunRecord, RunStamps, TimingLevel,
 };
-use crate::tune::{TunablePartition, TuningChoices};
+use crate::tune::TunablePartition;
 use crate::workspace::{RunWorkspace, WorkspaceBytes};
 
 /// A node's kernel and the name of its row.

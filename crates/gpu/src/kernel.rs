@@ -6,9 +6,17 @@ use galatea_graph::{Dim, Fact, Graph, Node, Operator};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
 
+use crate::choices::{AskedQuestion, KernelFamily, KernelQuestion, TuningChoices};
 use crate::device::{GpuDevice, KernelShader};
 use crate::memory::DeviceBlock;
-use crate::tune::{AskedQuestion, KernelFamily, KernelQuestion, TuningChoices};
+
+/// Operators that never move elements.
+const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
+
+/// Returns whether the node's output has the elements of its first input under another shape.
+pub(crate) fn is_view(node: &Node) -> bool {
+    node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str())
+}
 
 /// One kernel for some operators.
 #[derive(Clone, Copy)]

@@ -6,8 +6,10 @@
 //! every dispatch once; a run replays it with one submit.
 
 pub mod attention;
+mod axis;
 pub mod blocks;
 mod cell;
+mod choices;
 pub mod conv;
 mod device;
 mod element;

@@ -19,18 +19,10 @@ use crate::device::GpuDevice;
 use crate::error::GpuError;
 use crate::executable::{BuiltKernel, GpuExecutable};
 use crate::fuse::fused;
-use crate::kernel::{GpuKernelRow, GpuNodeView};
+use crate::kernel::{GpuKernelRow, GpuNodeView, is_view};
 use crate::memory::PoolConfig;
 use crate::stream::ConstantPages;
 use crate::throughput::ThroughputModel;
-
-/// Operators that never move elements.
-const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
-
-/// Returns whether the node's output has the elements of its first input under another shape.
-pub(crate) fn is_view(node: &Node) -> bool {
-    node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str())
-}
 
 /// A GPU as a provider.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use galatea_runtime::tune::ConfigSpace;
 
+use crate::choices::{KernelFamily, KernelQuestion, near, ways};
 use crate::device::GpuCapabilities;
 use crate::element::DispatchParams;
 use crate::kernel::{DispatchStep, fold};
-use crate::tune::{KernelFamily, KernelQuestion, near, ways};
 
 /// This file, for versions of kernels that it writes parts of.
 pub(crate) const TEXT: &str = include_str!("rows.rs");

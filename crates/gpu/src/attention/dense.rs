@@ -9,12 +9,12 @@ use minijinja::{Value, context};
 
 use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, KeyLayout};
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
+use crate::choices::{KernelFamily, KernelQuestion, label, near, ways};
 use crate::device::{GpuCapabilities, GpuDevice};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
     wgsl_float,
 };
-use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
 /// The fused one, over any storage order.
 pub(super) const FUSED: GpuKernelRow = GpuKernelRow {

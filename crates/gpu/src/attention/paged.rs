@@ -8,13 +8,13 @@ use galatea_tensor::{DataType, Tensor};
 use minijinja::context;
 
 use super::paged_tiles::{AttentionTile, sensible, tiles};
+use crate::choices::{KernelFamily, KernelQuestion, label, near, ways};
 use crate::device::{GpuCapabilities, GpuDevice, KernelShader};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
     wgsl_float,
 };
 use crate::template::render;
-use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "paged_attention",

@@ -9,9 +9,9 @@ use super::paged::{
     VALUES, step_of, stored,
 };
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
+use crate::choices::label;
 use crate::device::KernelShader;
 use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
-use crate::tune::label;
 
 /// Computes the rows of sequences that have more than `few`.
 ///

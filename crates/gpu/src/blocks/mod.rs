@@ -21,9 +21,9 @@ pub use tiled::{TILED_CONFIGS, TiledRowsConfig};
 use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 
+use crate::choices::{KernelFamily, label, ways};
 use crate::device::{GpuCapabilities, GpuDevice};
 use crate::kernel::{DispatchStep, GpuKernelRow};
-use crate::tune::{KernelFamily, label, ways};
 use product::{CodedProduct, CodedProductCall};
 
 /// This family's kernels.

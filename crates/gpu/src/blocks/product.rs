@@ -9,8 +9,8 @@ use minijinja::{Value, context};
 
 use super::codes::plane_type;
 use super::pack::{PackedCodes, PackedPiece};
+use crate::choices::{KernelQuestion, near};
 use crate::kernel::{ShaderBinding, param, wgsl_float};
-use crate::tune::{KernelQuestion, near};
 
 /// The most outputs of a dispatch.
 pub(super) const OUTPUTS: usize = 4;

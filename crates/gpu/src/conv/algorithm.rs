@@ -11,10 +11,10 @@ use super::geometry::ConvLengths;
 use super::product;
 use super::windows::SpreadImage;
 use super::winograd::{CONFIGS as SHORT, WinogradConfig};
+use crate::choices::{KernelFamily, KernelQuestion, label, near, ways};
 use crate::device::GpuCapabilities;
 use crate::kernel::DispatchStep;
 use crate::matmul::MatMulVariant;
-use crate::tune::{KernelFamily, KernelQuestion, label, near, ways};
 
 /// The most bytes of memory of its own that a way may ask for.
 const MAX_BYTES: u64 = 512 << 20;

@@ -4,7 +4,6 @@
 //! position, [`broadcast::MergedBroadcast`] how operands are read there, and [`generate`] writes the text.
 
 pub(crate) mod broadcast;
-pub(crate) mod functions;
 mod generate;
 mod program;
 mod quantised;
@@ -13,8 +12,8 @@ use galatea_tensor::DataType;
 
 use self::broadcast::{MergedBroadcast, OperandWalk};
 use self::program::{ElementProgram, program};
+use crate::axis::position;
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
-use crate::movement::position;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] = &[

@@ -12,8 +12,9 @@ use galatea_graph::ops::math::{Binary, BinaryKind, Clip, Pow, Unary, Variadic, V
 use galatea_graph::ops::normalize::BatchNormalization;
 use galatea_tensor::DataType;
 
-use super::{functions, quantised};
+use super::quantised;
 use crate::element::ShaderKind;
+use crate::element::functions;
 use crate::kernel::GpuNodeView;
 
 /// The most inputs: every one is a binding.

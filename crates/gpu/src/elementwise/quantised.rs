@@ -8,11 +8,11 @@ use galatea_graph::ops::math::{Binary, BinaryKind};
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use galatea_tensor::DataType;
 
-use super::functions::{activation, converted};
 use super::program::{ElementProgram, ProgramMatch, kind};
+use crate::axis::position;
 use crate::element::ShaderKind;
+use crate::element::functions::{activation, converted};
 use crate::kernel::GpuNodeView;
-use crate::movement::position;
 
 /// The program of an operator with scales, if the node is one.
 pub(super) fn program(view: &GpuNodeView<'_>) -> ProgramMatch {

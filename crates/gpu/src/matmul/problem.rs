@@ -4,8 +4,8 @@ use galatea_runtime::tune::ConfigSpace;
 use galatea_tensor::DataType;
 
 use super::spec::MatMulSpec;
+use crate::choices::{KernelQuestion, near};
 use crate::kernel::GpuShapes;
-use crate::tune::{KernelQuestion, near};
 
 /// An operand as it lies: elements from one of its rows, columns or matrices to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

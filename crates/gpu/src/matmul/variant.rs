@@ -8,9 +8,9 @@ use super::problem::MatMulProblem;
 use super::spec::MatMulSpec;
 use super::tiled::TileSizes;
 use super::vector::VectorConfig;
+use crate::choices::{KernelFamily, label, ways};
 use crate::device::GpuCapabilities;
 use crate::kernel::{DispatchStep, GpuShapes};
-use crate::tune::{KernelFamily, label, ways};
 
 /// Storage of the operands of a plain matrix multiplication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

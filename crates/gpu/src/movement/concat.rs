@@ -4,6 +4,7 @@ use galatea_graph::ops::shape::Concat;
 use galatea_tensor::DataType;
 
 use super::strided::{head, start};
+use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::kernel::{
@@ -16,7 +17,7 @@ pub(super) const ROW: GpuKernelRow =
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Concat>()?;
     let data = view.input(0).ok_or("the input is missing")?;
-    super::position(op.axis, view.rank(0)?)?;
+    position(op.axis, view.rank(0)?)?;
     ElementCell::supports(view, data.dtype)
 }
 
@@ -59,7 +60,7 @@ impl GpuKernel for ConcatKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         param(result.iter().product())?;
-        let axis = super::position(self.axis, result.len())?;
+        let axis = position(self.axis, result.len())?;
         let rows = result[..axis].iter().product();
         let inner: usize = result[axis + 1..].iter().product();
         let pitch = result[axis] * inner;

@@ -3,8 +3,9 @@
 use galatea_graph::ops::index::{Gather, GatherElements, GatherND};
 use galatea_tensor::DataType;
 
+use super::index;
 use super::strided::start;
-use super::{index, position};
+use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;

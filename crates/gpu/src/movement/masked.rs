@@ -3,8 +3,9 @@
 use galatea_graph::ops::index::OneHot;
 use galatea_graph::ops::shape::Trilu;
 
+use super::index;
 use super::strided::{head, start};
-use super::{index, position};
+use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuShapes, ShaderBinding, param};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use galatea_graph::ops::shape::{Pad, PadMode};
 use galatea_tensor::DataType;
 
-use super::position;
 use super::sampled::{AxisSamples, OutsideFill, SampledMovement};
+use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::device::GpuDevice;
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};

@@ -6,8 +6,9 @@
 use galatea_graph::ops::index::{ScatterElements, ScatterND, ScatterReduction};
 use galatea_tensor::DataType;
 
+use super::index;
 use super::strided::{StridedPlaces, copy, start};
-use super::{index, position};
+use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;

@@ -7,6 +7,7 @@ use galatea_graph::ops::shape::{
 use galatea_tensor::Tensor;
 
 use super::strided::{StridedPlaces, copy};
+use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::elementwise::broadcast::steps;
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
@@ -150,7 +151,7 @@ impl GpuKernel for StridedCopyKernel {
 /// Each piece is a slice.
 fn split(axis: i64, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
     let shape = shapes.input(0)?;
-    let axis = super::position(axis, shape.len())?;
+    let axis = position(axis, shape.len())?;
     let mut before = 0;
     for (index, output) in shapes.outputs.iter().enumerate() {
         let Some((dtype, lengths)) = output else {

@@ -2,11 +2,11 @@
 
 use galatea_tensor::DataType;
 
+use crate::choices::KernelFamily;
 use crate::device::GpuCapabilities;
 use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
 use crate::kernel::{DispatchStep, ShaderBinding, param};
 use crate::rows::{RowTeam, TEXT as ROWS_TEXT, TeamQuestion, place};
-use crate::tune::KernelFamily;
 
 /// The most quads of a row that a thread keeps.
 const KEPT: usize = 16;

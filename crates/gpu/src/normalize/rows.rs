@@ -9,10 +9,10 @@ use galatea_graph::ops::normalize::{
 use galatea_tensor::DataType;
 
 use super::generate::{ParameterIndex, RowProgram, SideOperand, dispatch};
+use crate::axis::position;
 use crate::device::GpuDevice;
 use crate::elementwise::broadcast::{contiguous, merge, steps};
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
-use crate::movement::position;
 
 pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "normalize",

@@ -11,12 +11,12 @@ use galatea_tensor::{DataType, Tensor, f16};
 use super::{
     BindingPlace, DeviceAction, DispatchShare, GpuPlan, InputPlace, OutputPlace, PlanWork,
 };
+use crate::choices::TuningChoices;
 use crate::device::GpuDevice;
+use crate::kernel::is_view;
 use crate::kernel::{DispatchStep, GpuKernel, GpuShapes, ShaderBinding};
 use crate::memory::{BufferReach, DeviceBlock, STEP};
-use crate::provider::is_view;
 use crate::stream::ConstantPages;
-use crate::tune::TuningChoices;
 
 /// Inputs from which a plan is made.
 pub(crate) struct PlanInputs<'a> {

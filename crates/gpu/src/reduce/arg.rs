@@ -53,7 +53,7 @@ fn parts(view: &GpuNodeView<'_>) -> Result<ReductionFold, String> {
 }
 
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
-    crate::movement::position(view.operator::<ArgReduce>()?.axis, view.rank(0)?)?;
+    crate::axis::position(view.operator::<ArgReduce>()?.axis, view.rank(0)?)?;
     parts(view).map(|_| ())
 }
 
@@ -71,7 +71,7 @@ struct ArgKernel {
 impl GpuKernel for ArgKernel {
     fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
-        let axis = crate::movement::position(self.axis, shape.len())?;
+        let axis = crate::axis::position(self.axis, shape.len())?;
         if shape[axis] == 0 && !shapes.output(0)?.contains(&0) {
             return Err(format!("axis {axis} of shape {shape:?} is empty"));
         }

@@ -2,12 +2,12 @@
 
 use galatea_tensor::DataType;
 
+use crate::choices::KernelFamily;
 use crate::device::GpuCapabilities;
 use crate::element::{DispatchParams, declare, load, shader, store_quad};
 use crate::elementwise::broadcast::contiguous;
 use crate::kernel::{DispatchStep, ShaderBinding, param};
 use crate::rows::{GROUP, RowTeam, TEXT as ROWS_TEXT, TeamQuestion, place};
-use crate::tune::KernelFamily;
 
 /// Fold over elements, as WGSL.
 #[derive(Clone, Debug)]

@@ -201,7 +201,7 @@ impl ReducedAxes {
                 }
                 let mut all = vec![false; rank];
                 for axis in axes {
-                    all[crate::movement::position(axis, rank)?] = true;
+                    all[crate::axis::position(axis, rank)?] = true;
                 }
                 Ok(all)
             }

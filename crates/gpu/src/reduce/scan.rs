@@ -2,11 +2,11 @@
 
 use galatea_graph::ops::math::{Cumulative, CumulativeKind};
 
+use crate::axis::position;
 use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
 };
-use crate::movement::position;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "scan", domain: "", ops: &["CumSum", "CumProd"], supports, build };

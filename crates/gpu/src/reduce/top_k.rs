@@ -7,12 +7,12 @@
 use galatea_graph::ops::reduce::TopK;
 
 use super::arg::{ORDERED, order};
+use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
 };
-use crate::movement::position;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "top-k", domain: "", ops: &["TopK"], supports, build };

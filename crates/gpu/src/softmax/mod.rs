@@ -5,14 +5,14 @@ use std::sync::Arc;
 use galatea_graph::ops::activation::{LogSoftmax, Softmax};
 use galatea_tensor::DataType;
 
+use crate::axis::position;
+use crate::choices::KernelFamily;
 use crate::device::GpuDevice;
 use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
 };
-use crate::movement::position;
 use crate::rows::{RowTeam, TEXT as ROWS_TEXT, TeamQuestion};
-use crate::tune::KernelFamily;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] = &[GpuKernelRow {

@@ -9,7 +9,7 @@ use galatea_runtime::tune::TuningProblem;
 use galatea_tensor::Tensor;
 
 use super::bench::{BenchCase, CandidateBench, can_make};
-use super::{AskedQuestion, TuningChoices};
+use crate::choices::{AskedQuestion, TuningChoices};
 use crate::device::GpuDevice;
 use crate::kernel::{DispatchStep, GpuKernel, GpuShapes};
 use crate::plan::shapes;

@@ -4,7 +4,7 @@ use galatea_graph::ops::activation::ActivationKind;
 use galatea_graph::ops::fused::ElementFunction;
 use galatea_graph::ops::math::{BinaryKind, UnaryKind, VariadicKind};
 
-use crate::element::ShaderKind;
+use super::ShaderKind;
 
 const TEXT: &str = include_str!("functions.wgsl");
 
