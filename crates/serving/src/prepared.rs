@@ -3,16 +3,12 @@
 //! The request takes the way of all others, through the queue and past the rate limiter, and is counted and traced
 //! like them. Only the model's instance sees the difference.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::payload::ActiveRequest;
-
-/// Work for an instance of a model that knows its kind.
-pub(crate) trait PreparedJob: Send {
-    /// Begins it for a request, and answers that some time.
-    fn start(self: Box<Self>, request: ActiveRequest);
-}
+/// Work of a kind that the backend knows which it is for.
+pub(crate) type PreparedJob = Box<dyn Any + Send>;
 
 /// Prepared work of a request. Without any, the request has inputs.
 #[derive(Clone, Default)]
@@ -21,7 +17,7 @@ pub struct PreparedWork(Option<WorkSlot>);
 #[derive(Clone)]
 struct WorkSlot {
     items: u64,
-    job: Arc<Mutex<Option<Box<dyn PreparedJob>>>>,
+    job: Arc<Mutex<Option<PreparedJob>>>,
 }
 
 impl fmt::Debug for PreparedWork {
@@ -32,7 +28,7 @@ impl fmt::Debug for PreparedWork {
 
 impl PreparedWork {
     /// Work that statistics count as so many batch items.
-    pub(crate) fn new(items: usize, job: Box<dyn PreparedJob>) -> Self {
+    pub(crate) fn new(items: usize, job: PreparedJob) -> Self {
         let items = u64::try_from(items).unwrap_or(u64::MAX).max(1);
         Self(Some(WorkSlot { items, job: Arc::new(Mutex::new(Some(job))) }))
     }
@@ -44,7 +40,7 @@ impl PreparedWork {
     }
 
     /// Takes the work out of the request, which is then begun.
-    pub(crate) fn take(&self) -> Option<Box<dyn PreparedJob>> {
+    pub(crate) fn take(&self) -> Option<PreparedJob> {
         self.0.as_ref()?.job.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -17,7 +17,6 @@ use crate::batch;
 use crate::error::ServingError;
 use crate::generate::GenerateError;
 use crate::generate::queue::EventQueue;
-use crate::prepared::PreparedJob;
 use crate::request::{OutputTensor, ParameterValue};
 
 /// Vectors of texts.
@@ -135,9 +134,10 @@ pub(crate) struct TextsJob {
     pub(crate) results: Arc<EventQueue<Result<EncodedTexts, GenerateError>>>,
 }
 
-impl PreparedJob for TextsJob {
-    fn start(self: Box<Self>, request: ActiveRequest) {
-        let Self { engine, in_use, texts, results } = *self;
+impl TextsJob {
+    /// Begins the work for a request, and answers that some time.
+    pub(super) fn start(self, request: ActiveRequest) {
+        let Self { engine, in_use, texts, results } = self;
         results.begin();
         let from = Instant::now();
         submit(&engine, in_use, texts, request, move |request, outcome| {

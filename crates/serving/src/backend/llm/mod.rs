@@ -21,10 +21,11 @@ use std::sync::Arc;
 use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 
 use super::{
-    BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, ModelBackend, ModelFiles,
-    ModelInstance, ModelIo,
+    ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, ModelBackend,
+    ModelFiles, ModelInstance, ModelIo,
 };
 use crate::error::{ErrorCode, ServingError};
+use crate::prepared::PreparedJob;
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
 pub(crate) use encoder::TextsJob;
@@ -176,7 +177,7 @@ impl ModelInstance for CheckpointInstance {
         for request in payload.detach() {
             // Whoever has prepared the work holds the checkpoint.
             if let Some(job) = request.request.prepared.take() {
-                job.start(request);
+                start_prepared(job, request);
                 continue;
             }
             match self.resident.ask() {
@@ -188,6 +189,21 @@ impl ModelInstance for CheckpointInstance {
                 }
                 Err(error) => request.finish_with(Err(error)),
             }
+        }
+    }
+}
+
+/// Begins work that a front end has prepared.
+fn start_prepared(job: PreparedJob, request: ActiveRequest) {
+    let job = match job.downcast::<PromptsJob>() {
+        Ok(prompts) => return prompts.start(request),
+        Err(job) => job,
+    };
+    match job.downcast::<TextsJob>() {
+        Ok(texts) => texts.start(request),
+        Err(_) => {
+            let text = "prepared work of a kind that checkpoints do not know";
+            request.finish_with(Err(ServingError::internal(text)));
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::cancel::CancelToken;
 use crate::error::ServingError;
 use crate::generate::queue::EventQueue;
 use crate::generate::{AnswerForm, GenerateError, PromptEvent, StreamedEvent, event_bytes};
-use crate::prepared::PreparedJob;
 use crate::statistics::ResponseKind;
 
 /// Takes what becomes of the prompts of a request, on the engine's thread.
@@ -71,9 +70,10 @@ pub(crate) struct PromptsJob {
     pub(crate) events: Arc<EventQueue<StreamedEvent>>,
 }
 
-impl PreparedJob for PromptsJob {
-    fn start(self: Box<Self>, request: ActiveRequest) {
-        let Self { model, in_use, prompts, form, events } = *self;
+impl PromptsJob {
+    /// Begins the work for a request, and answers that some time.
+    pub(super) fn start(self, request: ActiveRequest) {
+        let Self { model, in_use, prompts, form, events } = self;
         events.begin();
         if prompts.is_empty() {
             events.close();
