@@ -429,8 +429,8 @@ fn build(steps: &[(u8, prop::sample::Index, prop::sample::Index)]) -> Graph {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Rounding the other way once may move later values by more than a step; so few elements may
-    /// be far, and none beyond what a step can become in a product of 36 weights of at most 1.3.
+    /// A value that is rounded the other way moves the nine elements that a depthwise convolution computes of it, by
+    /// more than a step where weights are above 1. So these, or a twentieth of all elements, may be far.
     #[test]
     fn quantised_graphs_compute_nearly_the_same(
         steps in prop::collection::vec(
@@ -453,7 +453,8 @@ proptest! {
                 let (a, b) = (found[0].to_vec::<f32>().unwrap(), expected[0].to_vec::<f32>().unwrap());
                 prop_assert_eq!(found[0].shape(), expected[0].shape());
                 let far = a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() > 0.091).count();
-                prop_assert!(far * 20 <= a.len(), "{far} of {} elements are far", a.len());
+                let few = (a.len() / 20).max(9);
+                prop_assert!(far <= few, "{far} of {} elements are far", a.len());
             }
         }
     }
