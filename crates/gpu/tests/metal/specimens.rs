@@ -300,6 +300,12 @@ fn chains() -> Vec<Node> {
         all.push(Node::new(CONTRIB, op).input(floats(shape, 4.0)));
     }
     all.push(Node::new(CONTRIB, "BiasGelu").input(floats(shape, 4.0)).constant(floats(&[8], 1.0)));
+    all.push(
+        Node::new(CONTRIB, "BiasAdd")
+            .input(floats(shape, 4.0))
+            .constant(floats(&[8], 1.0))
+            .input(floats(shape, 2.0)),
+    );
     all
 }
 
