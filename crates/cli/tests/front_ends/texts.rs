@@ -129,9 +129,9 @@ fn requests_of_encoders_are_traced_too() {
 
 /// A model whose executions begin with a message and wait for one.
 #[derive(Debug, Clone)]
-struct Held(Arc<Mutex<(Sender<()>, Receiver<()>)>>);
+struct HoldingModel(Arc<Mutex<(Sender<()>, Receiver<()>)>>);
 
-impl ModelBackend for Held {
+impl ModelBackend for HoldingModel {
     fn name(&self) -> &str {
         "held"
     }
@@ -143,7 +143,7 @@ impl ModelBackend for Held {
     }
 }
 
-impl BackendModel for Held {
+impl BackendModel for HoldingModel {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
@@ -152,7 +152,7 @@ impl BackendModel for Held {
     }
 }
 
-impl ModelInstance for Held {
+impl ModelInstance for HoldingModel {
     fn execute(&mut self, payload: BatchPayload) {
         let messages = self.0.lock().unwrap();
         messages.0.send(()).unwrap();
@@ -173,7 +173,7 @@ fn beside_a_holder(folder: &Path, config: &str) -> (Fixture, Sender<()>) {
     );
     fs::write(folder.join("holder/config.pbtxt"), holder).unwrap();
     let ((begun_to, begun), (leave, leave_from)) = (channel(), channel());
-    let held = Held(Arc::new(Mutex::new((begun_to, leave_from))));
+    let held = HoldingModel(Arc::new(Mutex::new((begun_to, leave_from))));
     let backends = speller::backends().into_iter();
     let options = CoreOptions {
         repositories: vec![folder.to_owned()],

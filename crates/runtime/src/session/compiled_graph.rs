@@ -27,6 +27,8 @@ pub(super) struct CompiledGraph {
     pub(super) graph: Graph,
     pub(super) facts: Vec<Option<Fact>>,
     pub(super) providers: Vec<Arc<dyn ExecutionProvider>>,
+    /// The providers' names.
+    pub(super) names: Vec<&'static str>,
     pub(super) options: SessionOptions,
     /// For each provider, the axes that are padded for it, where it wants few lengths.
     pub(super) padded: Vec<Option<Arc<PaddedAxes>>>,
@@ -91,6 +93,7 @@ impl CompiledGraph {
         let made = Self {
             live: live_bytes(&graph, &typical),
             padded: padded_axes(&graph, &facts, &providers),
+            names: providers.iter().map(|provider| provider.name()).collect(),
             graph,
             facts,
             providers,
@@ -185,7 +188,7 @@ impl CompiledGraph {
             options: &self.options,
             others: FallbackProviders(behind.iter().skip(1).chain(before).cloned().collect()),
         })?;
-        let name = self.providers[provider].name();
+        let name = self.names[provider];
         Ok(CompiledPart {
             provider,
             name,
@@ -208,7 +211,7 @@ impl CompiledGraph {
         nodes: Range<usize>,
         error: &str,
     ) {
-        let name = self.providers[provider].name();
+        let name = self.names[provider];
         let note = format!(
             "provider '{name}' failed on nodes {}..{} and leaves them to others: {error}",
             nodes.start, nodes.end
@@ -223,7 +226,7 @@ impl CompiledGraph {
     }
 
     fn unclaimed(&self, claims: &ClaimSet, node: usize) -> RuntimeError {
-        let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
+        let names: Vec<String> = self.names.iter().map(|&name| name.to_owned()).collect();
         let refusals: Vec<Vec<ClaimRefusal>> =
             claims.claims.iter().map(|claims| claims.refusals.clone()).collect();
         let all = reasons(&names, &refusals, node);

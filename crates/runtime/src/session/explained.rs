@@ -16,7 +16,7 @@ impl CompiledGraph {
     /// Explains which provider runs each node, and why the others do not.
     pub(super) fn explain(&self) -> SessionExplanation {
         let set = lock(&self.claims).clone();
-        let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
+        let names: Vec<String> = self.names.iter().map(|&name| name.to_owned()).collect();
         let refusals: Vec<Vec<ClaimRefusal>> =
             set.claims.iter().map(|claims| claims.refusals.clone()).collect();
         let explain = |provider: usize, node: usize| {
@@ -51,7 +51,7 @@ impl CompiledGraph {
             let all = table.get(part.nodes.clone()).into_iter().flatten();
             let sum: f64 = all.map(|row| row[provider]).sum();
             let start = set.claims[provider].launch_ns.max(0.0);
-            sum.is_finite().then(|| (self.providers[provider].name().to_owned(), sum + start))
+            sum.is_finite().then(|| (self.names[provider].to_owned(), sum + start))
         };
         let others = (0..self.providers.len()).filter(|&other| other != part.provider);
         std::iter::once(part.provider).chain(others).filter_map(time).collect()

@@ -9,6 +9,7 @@ use super::loaded::LoadedVersion;
 use super::{Core, ModelHandle};
 use crate::backend::CheckpointHandle;
 use crate::backend::llm::{CheckpointTraits, InUse, PromptsJob, TextsJob};
+use crate::cancel::CancelToken;
 use crate::error::ServingError;
 use crate::generate::queue::EventQueue;
 use crate::generate::{
@@ -71,8 +72,7 @@ impl ServedCheckpoint {
         };
         let prepared = PreparedWork::new(open, Box::new(job));
         let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
-        let cancel = request.cancel.clone();
-        self.begin(request, &events)?;
+        let cancel = self.begin(request, &events)?;
         let _model = Arc::clone(model);
         let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);
         Ok(GenerateStream { events, cancel, open, _model, _in_use })
@@ -98,26 +98,28 @@ impl ServedCheckpoint {
         };
         let prepared = PreparedWork::new(items, Box::new(job));
         let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
-        let cancel = request.cancel.clone();
-        self.begin(request, &results)?;
+        let cancel = self.begin(request, &results)?;
         let _engine = Arc::clone(engine);
         let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);
         Ok(EncodeAnswer { results, cancel, _engine, _in_use })
     }
 
-    /// Hands a request to the version, and why it does not come as far as the engine to its reader.
+    /// Hands a request to the version, and why it does not come as far as the engine to its reader. Returns the token
+    /// that takes the request back.
     fn begin<T: Send + 'static>(
         &self,
         request: InferenceRequest,
         reader: &Arc<EventQueue<Result<T, GenerateError>>>,
-    ) -> Result<(), ServingError> {
+    ) -> Result<CancelToken, ServingError> {
+        let cancel = request.cancel.clone();
         let reader = Arc::clone(reader);
         let sink = move |answer: SinkAnswer| {
             if let Err(error) = answer.result {
                 reader.push_refusal(Err(GenerateError::Serving(error)));
             }
         };
-        self.model.infer(request, Box::new(sink))
+        self.model.infer(request, Box::new(sink))?;
+        Ok(cancel)
     }
 }
 

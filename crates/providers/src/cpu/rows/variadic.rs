@@ -86,14 +86,13 @@ impl CpuKernel for VariadicKernel {
             if y.is_empty() {
                 return Ok(());
             }
-            let first = match whole {
+            let mut first = match whole {
                 Some(whole) => call.optional::<f32>(whole)?,
                 None => {
                     y.fill(identity);
                     None
                 }
             };
-            let mut first = first;
             for operand in &joined {
                 let b = call.input::<f32>(operand.input)?;
                 operand.join(call.exec, function, first.take(), b, y);

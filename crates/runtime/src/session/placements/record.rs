@@ -33,8 +33,7 @@ impl PlacementKey {
     /// Creates the store of a session, if its options name one.
     pub(super) fn of(graph: &CompiledGraph) -> Option<Self> {
         let records = graph.options.ways.0.clone()?;
-        let providers: Vec<&'static str> =
-            graph.providers.iter().map(|provider| provider.name()).collect();
+        let providers = graph.names.clone();
         let options = &graph.options;
         let how = format!(
             "{}; {}; {}; {} threads",

@@ -47,7 +47,7 @@ impl PlacementSet {
             let own = state.placements.get(one.way)?;
             let providers = state.providers(own);
             Some(PlacementReport {
-                providers: providers.map(|one| self.graph.providers[one].name()).collect(),
+                providers: providers.map(|one| self.graph.names[one]).collect(),
                 time: Duration::try_from_secs_f64(one.ns / 1e9).ok()?,
                 measured: one.measured,
                 failed: own.failed.clone(),

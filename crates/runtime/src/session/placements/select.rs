@@ -148,10 +148,9 @@ impl PlacementSet {
 
     /// Returns the place of a provider among those of the session.
     fn provider_named(&self, name: &str) -> Result<usize, RuntimeError> {
-        let all = || self.graph.providers.iter().map(|provider| provider.name());
-        all().position(|own| own == name).ok_or_else(|| {
-            let known: Vec<&str> = all().collect();
-            let known = known.join(", ");
+        let names = &self.graph.names;
+        names.iter().position(|own| *own == name).ok_or_else(|| {
+            let known = names.join(", ");
             RuntimeError::Input(format!("there is no unit '{name}' here, there are {known}"))
         })
     }
@@ -169,7 +168,7 @@ impl PlacementSet {
             return;
         }
         let parts = state.placements.get(number).map_or(&[][..], |own| &own.partitions);
-        let parts = parts.iter().map(|part| self.graph.providers[part.provider].name());
+        let parts = parts.iter().map(|part| self.graph.names[part.provider]);
         let parts = parts.collect::<Vec<&str>>().join(", ");
         let units = if parts.is_empty() { "several" } else { &parts };
         let estimates = state.selector.estimates(bucket);

@@ -195,7 +195,7 @@ impl PlacementSet {
             let run = PartsRun { profile: true, ..trial_run(inputs) };
             let ran = one.compiled.run(run, &|_| None);
             if let (Ok(ran), Some(claims)) = (ran, plan.claims.get(provider)) {
-                let name = self.graph.providers[provider].name();
+                let name = self.graph.names[provider];
                 let rows: Vec<_> = ran.rows.iter().filter(|row| row.provider == name).collect();
                 let graph = &self.graph.graph;
                 self.state().corrections.learn(graph, provider, claims, &rows);
