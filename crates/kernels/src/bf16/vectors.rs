@@ -143,7 +143,7 @@ macro_rules! by_pairs {
 macro_rules! by_rows {
     ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= D::TILE_ROWS => {
+            $($r if const { $r <= D::TILE_ROWS && $v * D::S::LANES == D::TILE_COLUMNS } => {
                 $d.enter(Bf16Tile::<$r, $v> { on: $on, column: $column, sums: $sums });
             })*
             _ => {}
@@ -156,7 +156,7 @@ macro_rules! by_rows {
 fn tile<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
     let mut column = 0;
     while column < on.place.columns {
-        if d.pairs().is_some() {
+        if const { <D::Pairs as PairInstructions>::PRESENT } {
             by_pairs!(d, on, sums, rows, column, 1 2 3 4 5 6);
             column += PAIR_VECTORS * D::S::LANES;
             continue;

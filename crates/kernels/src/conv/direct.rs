@@ -240,7 +240,7 @@ macro_rules! by_distance {
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $lines:ident, $d:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r == 1 || $r == S::tile_rows($v) => {
+            $($r if const { $r == 1 || $r == S::TILE_ROWS_BY_VECTORS[$v - 1] } => {
                 by_distance!($s, $step, $lines, $d, $r, $v: 1 2 3 4 6 8);
             })*
             _ => {}
@@ -255,8 +255,8 @@ unsafe fn tile<S: Simd>(s: S, step: &GemmStep, rows: usize, lines: usize, d: usi
     match step.columns.div_ceil(S::LANES) {
         1 => by_rows!(s, step, rows, lines, d, 1: 1 4 6 12 14),
         2 => by_rows!(s, step, rows, lines, d, 2: 1 4 6 12 14),
-        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, lines, d, 3: 1 6 8),
-        4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, lines, d, 4: 1 6),
+        3 if const { S::TILE_VECTORS >= 3 } => by_rows!(s, step, rows, lines, d, 3: 1 6 8),
+        4 if const { S::TILE_VECTORS >= 4 } => by_rows!(s, step, rows, lines, d, 4: 1 6),
         _ => {}
     }
 }

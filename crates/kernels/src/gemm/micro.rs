@@ -273,7 +273,7 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal, $placed:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::tile_rows($v) => $s.enter(GemmTile::<$r, $v, $placed>($step)),)*
+            $($r if const { $r <= S::TILE_ROWS_BY_VECTORS[$v - 1] } => $s.enter(GemmTile::<$r, $v, $placed>($step)),)*
             _ => {}
         }
     };
@@ -298,12 +298,12 @@ unsafe fn tile<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     match (step.a_stride == A_STRIDE, step.columns.div_ceil(S::LANES)) {
         (true, 1) => by_rows!(s, step, rows, 1, false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
         (true, 2) => by_rows!(s, step, rows, 2, false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        (true, 3) if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3, false: 1 2 3 4 5 6 7 8),
-        (true, 4) if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4, false: 1 2 3 4 5 6),
+        (true, 3) => by_rows!(s, step, rows, 3, false: 1 2 3 4 5 6 7 8),
+        (true, 4) => by_rows!(s, step, rows, 4, false: 1 2 3 4 5 6),
         (false, 1) => by_rows!(s, step, rows, 1, true: 1 2 3 4 5 6 7 8),
         (false, 2) => by_rows!(s, step, rows, 2, true: 1 2 3 4 5 6 7 8),
-        (false, 3) if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3, true: 1 2 3 4 5 6 7 8),
-        (false, 4) if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4, true: 1 2 3 4 5 6),
+        (false, 3) => by_rows!(s, step, rows, 3, true: 1 2 3 4 5 6 7 8),
+        (false, 4) => by_rows!(s, step, rows, 4, true: 1 2 3 4 5 6),
         _ => {}
     }
 }
@@ -375,14 +375,14 @@ pub(crate) unsafe fn thin<S: Simd>(s: S, step: &GemmStep, rows: usize) {
         (2, 2) => s.enter(ThinTile::<2, 2, 2>(step)),
         (3, 2) => s.enter(ThinTile::<3, 2, 1>(step)),
         (4, 2) => s.enter(ThinTile::<4, 2, 1>(step)),
-        (1, 3) => s.enter(ThinTile::<1, 3, 4>(step)),
-        (2, 3) => s.enter(ThinTile::<2, 3, 2>(step)),
-        (3, 3) => s.enter(ThinTile::<3, 3, 1>(step)),
-        (4, 3) => s.enter(ThinTile::<4, 3, 1>(step)),
-        (1, 4) => s.enter(ThinTile::<1, 4, 4>(step)),
-        (2, 4) => s.enter(ThinTile::<2, 4, 2>(step)),
-        (3, 4) => s.enter(ThinTile::<3, 4, 1>(step)),
-        (4, 4) => s.enter(ThinTile::<4, 4, 1>(step)),
+        (1, 3) if const { S::TILE_VECTORS >= 3 } => s.enter(ThinTile::<1, 3, 4>(step)),
+        (2, 3) if const { S::TILE_VECTORS >= 3 } => s.enter(ThinTile::<2, 3, 2>(step)),
+        (3, 3) if const { S::TILE_VECTORS >= 3 } => s.enter(ThinTile::<3, 3, 1>(step)),
+        (4, 3) if const { S::TILE_VECTORS >= 3 } => s.enter(ThinTile::<4, 3, 1>(step)),
+        (1, 4) if const { S::TILE_VECTORS >= 4 } => s.enter(ThinTile::<1, 4, 4>(step)),
+        (2, 4) if const { S::TILE_VECTORS >= 4 } => s.enter(ThinTile::<2, 4, 2>(step)),
+        (3, 4) if const { S::TILE_VECTORS >= 4 } => s.enter(ThinTile::<3, 4, 1>(step)),
+        (4, 4) if const { S::TILE_VECTORS >= 4 } => s.enter(ThinTile::<4, 4, 1>(step)),
         _ => {}
     }
     // SAFETY: the caller vouches for C.

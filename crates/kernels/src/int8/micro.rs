@@ -327,7 +327,7 @@ pub(super) unsafe fn store_bytes<D: DotInstructions>(
 macro_rules! by_rows {
     ($d:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= D::TILE_ROWS[if $v > 2 { 1 } else { 0 }] => {
+            $($r if const { $v <= D::TILE_VECTORS && $r <= D::TILE_ROWS[$v / 3] } => {
                 $d.enter(Int8Tile::<$r, $v>($step));
             })*
             _ => {}
@@ -365,15 +365,15 @@ unsafe fn tile_of_pairs<D: DotInstructions>(d: D, step: &Int8Step, rows: usize) 
 /// The step's pointers are valid for `rows` rows.
 #[inline(always)]
 unsafe fn tile<D: DotInstructions>(d: D, step: &Int8Step, rows: usize) {
-    if d.pairs().is_some() {
+    if const { <D::Pairs as PairInstructions>::PRESENT } {
         // SAFETY: as this function's.
         return unsafe { tile_of_pairs(d, step, rows) };
     }
     match step.width.div_ceil(D::S::LANES) {
         1 => by_rows!(d, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12),
         2 => by_rows!(d, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12),
-        3 if D::TILE_VECTORS >= 3 => by_rows!(d, step, rows, 3: 1 2 3 4 5 6),
-        4 if D::TILE_VECTORS >= 4 => by_rows!(d, step, rows, 4: 1 2 3 4 5 6),
+        3 => by_rows!(d, step, rows, 3: 1 2 3 4 5 6),
+        4 => by_rows!(d, step, rows, 4: 1 2 3 4 5 6),
         _ => {}
     }
 }

@@ -32,6 +32,7 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS: usize = 6;
     const TILE_VECTORS: usize = 2;
+    const TILE_ROWS_BY_VECTORS: [usize; 4] = [Self::TILE_ROWS, Self::TILE_ROWS, 0, 0];
     type F = F;
     type I = I;
     type M = M;

@@ -38,15 +38,7 @@ impl Simd for Avx512 {
     // Wide and low: a core that shares its caches with another thread reads few streams best.
     const TILE_ROWS: usize = 6;
     const TILE_VECTORS: usize = 4;
-
-    #[inline(always)]
-    fn tile_rows(vectors: usize) -> usize {
-        match vectors {
-            0..=2 => 14,
-            3 => 8,
-            _ => Self::TILE_ROWS,
-        }
-    }
+    const TILE_ROWS_BY_VECTORS: [usize; 4] = [14, 14, 8, Self::TILE_ROWS];
     type F = F;
     type I = I;
     type M = M;

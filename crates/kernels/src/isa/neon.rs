@@ -29,15 +29,7 @@ impl Simd for Neon {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 6;
     const TILE_VECTORS: usize = 4;
-
-    #[inline(always)]
-    fn tile_rows(vectors: usize) -> usize {
-        match vectors {
-            0..=2 => 12,
-            3 => 8,
-            _ => Self::TILE_ROWS,
-        }
-    }
+    const TILE_ROWS_BY_VECTORS: [usize; 4] = [12, 12, 8, Self::TILE_ROWS];
     type F = F;
     type I = I;
     type M = M;

@@ -8,6 +8,9 @@ use std::marker::PhantomData;
 /// A vector of terms holds 8 bytes of the first and 8 of the second of a pair; a vector of sums holds
 /// a square of four: those of the first row, then those of the second.
 pub trait PairInstructions: Copy {
+    /// True if there are such instructions. Tiles for those that are absent are not compiled.
+    const PRESENT: bool = true;
+
     /// A square of sums.
     type Sum: Copy;
     /// The terms of a pair.
@@ -34,6 +37,7 @@ pub trait PairInstructions: Copy {
 pub struct NoPairs<S, T>(Infallible, PhantomData<(S, T)>);
 
 impl<S: Copy, T: Copy> PairInstructions for NoPairs<S, T> {
+    const PRESENT: bool = false;
     type Sum = S;
     type Terms = T;
 

@@ -41,6 +41,7 @@ impl Simd for Portable {
     const LANES: usize = N;
     const TILE_ROWS: usize = 4;
     const TILE_VECTORS: usize = 2;
+    const TILE_ROWS_BY_VECTORS: [usize; 4] = [Self::TILE_ROWS, Self::TILE_ROWS, 0, 0];
     const FUSED: bool = false;
     type F = F;
     type I = I;

@@ -22,10 +22,14 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// True if [`Simd::fma`] and [`Simd::fnma`] round once.
     const FUSED: bool = true;
 
-    /// Rows of a register tile of fewer vectors, which has registers for more of them.
+    /// Rows of a register tile of one, two, three and four vectors; 0 for those wider than
+    /// [`TILE_VECTORS`](Self::TILE_VECTORS). Narrower tiles have registers for more rows.
+    const TILE_ROWS_BY_VECTORS: [usize; 4];
+
+    /// Rows of a register tile of so many vectors.
     #[inline(always)]
-    fn tile_rows(_vectors: usize) -> usize {
-        Self::TILE_ROWS
+    fn tile_rows(vectors: usize) -> usize {
+        Self::TILE_ROWS_BY_VECTORS[vectors.clamp(1, Self::TILE_VECTORS) - 1]
     }
 
     /// A vector of `f32`.

@@ -131,7 +131,7 @@ impl<const R: usize, const V: usize> IsaKernel for WinogradTile<'_, R, V> {
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::TILE_ROWS => $s.enter(WinogradTile::<$r, $v>($step)),)*
+            $($r if const { $r <= S::TILE_ROWS && $v <= S::TILE_VECTORS } => $s.enter(WinogradTile::<$r, $v>($step)),)*
             _ => {}
         }
     };
@@ -146,8 +146,8 @@ unsafe fn tile<S: Simd>(s: S, step: &WinogradStep, rows: usize, vectors: usize) 
     match vectors {
         1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6),
         2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6),
-        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6),
-        4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
+        3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6),
+        4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
         _ => {}
     }
 }
