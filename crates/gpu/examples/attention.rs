@@ -10,8 +10,9 @@
 mod measuring;
 
 use galatea_gpu::attention::{DenseAttentionMethod, FLASH_CONFIGS, TILES_CONFIGS, whole};
-use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, StepTrial};
 use galatea_graph::ops::fused::FusedAttention;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::DataType;
 use measuring::{Arguments, best, device, random};
 
@@ -38,8 +39,8 @@ fn main() {
         causal: false,
     };
     let of = |positions: usize| vec![batch, positions, heads, width];
-    let typed = |positions: usize| Some((dtype, of(positions)));
-    let shapes = GpuShapes {
+    let typed = |positions: usize| Some(ValueShape::new(dtype, of(positions)));
+    let shapes = NodeShapes {
         inputs: vec![typed(queries), typed(keys), typed(keys)],
         outputs: vec![typed(queries)],
         constants: vec![None; 3],

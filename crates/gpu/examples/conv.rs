@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use galatea_gpu::conv::{ConvAlgorithm, GpuConvKernel};
 use galatea_gpu::matmul::MatMulVariant;
-use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, StepTrial};
 use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_runtime::Precision;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::{DataType, Tensor, f16};
 
 /// Bytes of images that do not fit into a cache.
@@ -43,7 +44,7 @@ struct Subject {
     conv: FusedConv,
     back: Option<ConvTranspose>,
     weights: Tensor,
-    shapes: GpuShapes,
+    shapes: NodeShapes,
     precision: Precision,
 }
 
@@ -86,9 +87,12 @@ impl Subject {
         let windows = if grows { vec![c, m / group, r, r] } else { vec![m, c / group, r, r] };
         let bytes = random(windows.iter().product(), dtype);
         let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
-        let shapes = GpuShapes {
-            inputs: vec![Some((dtype, image(c, h, w))), Some((dtype, windows))],
-            outputs: vec![Some((dtype, image(m, oh, ow)))],
+        let shapes = NodeShapes {
+            inputs: vec![
+                Some(ValueShape::new(dtype, image(c, h, w))),
+                Some(ValueShape::new(dtype, windows)),
+            ],
+            outputs: vec![Some(ValueShape::new(dtype, image(m, oh, ow)))],
             constants: vec![None, Some(weights.clone())],
         };
         let index = std::env::var("GALATEA_GPU_DEVICE").map_or(0, |text| text.parse().unwrap());
@@ -127,8 +131,8 @@ impl Subject {
         let kernel = self.kernel().forcing(way);
         let kernel = by.into_iter().fold(kernel, GpuConvKernel::by);
         kernel.bind(&self.shapes, &mut step)?;
-        let bytes = |slot: &Option<(DataType, Vec<usize>)>| {
-            let (dtype, shape) = slot.as_ref().unwrap();
+        let bytes = |slot: &Option<ValueShape>| {
+            let ValueShape { dtype, shape } = slot.as_ref().unwrap();
             shape.iter().product::<usize>() * dtype.size_bytes().unwrap()
         };
         let dtype = self.shapes.dtype(0)?;

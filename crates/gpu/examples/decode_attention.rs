@@ -15,8 +15,9 @@
 mod measuring;
 
 use galatea_gpu::attention::{PAGED_CONFIGS, PagedSizes, paged};
-use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, StepTrial};
 use galatea_graph::ops::fused::PagedAttention;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::DataType::{Fp16, Fp32, Int64};
 use measuring::{Arguments, device, middle};
 
@@ -44,18 +45,22 @@ fn main() {
     let (q, kv) = (vec![sequences, heads * width], vec![sequences, kv_heads * width]);
     let keys = vec![count, kv_heads, width, BLOCK];
     let values = vec![count, kv_heads, BLOCK, width];
-    let shapes = GpuShapes {
+    let shapes = NodeShapes {
         inputs: vec![
-            Some((Fp32, q.clone())),
-            Some((Fp32, kv.clone())),
-            Some((Fp32, kv)),
-            Some((Fp16, keys.clone())),
-            Some((Fp16, values.clone())),
-            Some((Int64, vec![sequences + 1])),
-            Some((Int64, vec![sequences])),
-            Some((Int64, vec![sequences, most])),
+            Some(ValueShape::new(Fp32, q.clone())),
+            Some(ValueShape::new(Fp32, kv.clone())),
+            Some(ValueShape::new(Fp32, kv)),
+            Some(ValueShape::new(Fp16, keys.clone())),
+            Some(ValueShape::new(Fp16, values.clone())),
+            Some(ValueShape::new(Int64, vec![sequences + 1])),
+            Some(ValueShape::new(Int64, vec![sequences])),
+            Some(ValueShape::new(Int64, vec![sequences, most])),
         ],
-        outputs: vec![Some((Fp32, q)), Some((Fp16, keys)), Some((Fp16, values))],
+        outputs: vec![
+            Some(ValueShape::new(Fp32, q)),
+            Some(ValueShape::new(Fp16, keys)),
+            Some(ValueShape::new(Fp16, values)),
+        ],
         constants: vec![None; 8],
     };
     let (rows, new) =

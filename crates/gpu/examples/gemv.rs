@@ -21,10 +21,11 @@ mod measuring;
 use std::sync::Arc;
 
 use galatea_gpu::blocks::{self, BlockKernelChoice, BlockProducts, GEMV_CONFIGS, TILED_CONFIGS};
-use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, StepTrial};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
 use galatea_runtime::Precision;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::DataType;
 use matrices::{Made, formats};
 use measuring::{Arguments, device, middle};
@@ -69,9 +70,9 @@ fn main() {
     // Kernels of all configurations have the same weights: only the choice differs.
     let all = kernels(&device, &op, copies, BlockKernelChoice::default());
     let x = vec![0_u8; m * k * 4];
-    let shapes = GpuShapes {
-        inputs: vec![Some((DataType::Fp32, vec![m, k]))],
-        outputs: vec![Some((DataType::Fp32, vec![m, n]))],
+    let shapes = NodeShapes {
+        inputs: vec![Some(ValueShape::new(DataType::Fp32, vec![m, k]))],
+        outputs: vec![Some(ValueShape::new(DataType::Fp32, vec![m, n]))],
         constants: vec![None],
     };
     let mut choices = vec![BlockKernelChoice::default()];

@@ -13,8 +13,9 @@
 
 mod measuring;
 
+use galatea_gpu::StepTrial;
 use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
-use galatea_gpu::{GpuShapes, StepTrial};
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::DataType;
 use measuring::{Arguments, best, device, random};
 
@@ -40,9 +41,12 @@ fn main() {
         true => vec![stack, columns, rows],
         false => vec![stack, rows, columns],
     };
-    let shapes = GpuShapes {
-        inputs: vec![Some((dtype, of(m, k, turns.a))), Some((dtype, of(k, n, turns.b)))],
-        outputs: vec![Some((dtype, vec![stack, m, n]))],
+    let shapes = NodeShapes {
+        inputs: vec![
+            Some(ValueShape::new(dtype, of(m, k, turns.a))),
+            Some(ValueShape::new(dtype, of(k, n, turns.b))),
+        ],
+        outputs: vec![Some(ValueShape::new(dtype, vec![stack, m, n]))],
         constants: vec![None, None],
     };
     let (a, b) = (random(stack * m * k, dtype), random(stack * k * n, dtype));

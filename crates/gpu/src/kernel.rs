@@ -2,215 +2,34 @@
 
 use std::sync::Arc;
 
-use galatea_graph::{Dim, Fact, Graph, Node, Operator};
-use galatea_runtime::Precision;
+use galatea_runtime::{KernelDevice, KernelRow, NodeShapes, NodeView};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::choices::{AskedQuestion, KernelFamily, KernelQuestion, TuningChoices};
 use crate::device::{GpuDevice, KernelShader};
 use crate::memory::DeviceBlock;
 
-/// Operators that never move elements.
-const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
+/// The table of GPU kernels.
+#[derive(Debug)]
+pub struct GpuKernels;
 
-/// Returns whether the node's output has the elements of its first input under another shape.
-pub(crate) fn is_view(node: &Node) -> bool {
-    node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str())
-}
+impl KernelDevice for GpuKernels {
+    type Seen<'a> = &'a Arc<GpuDevice>;
+    type Kernel = dyn GpuKernel;
 
-/// One kernel for some operators.
-#[derive(Clone, Copy)]
-pub struct GpuKernelRow {
-    /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
-    pub name: &'static str,
-    /// The operators' domain.
-    pub domain: &'static str,
-    /// The operators it is for.
-    pub ops: &'static [&'static str],
-    /// Checks that it can run a node, whatever lengths a run has. A node that it accepts it must bind later.
-    pub supports: fn(&GpuNodeView<'_>) -> Result<(), String>,
-    /// Prepares a node: packs and uploads weights. Called for supported nodes only.
-    pub build: fn(&GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String>,
-}
-
-impl std::fmt::Debug for GpuKernelRow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// A node with what is known about its values.
-#[derive(Clone, Copy, Debug)]
-pub struct GpuNodeView<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// The node.
-    pub node: &'a Node,
-    /// Facts by [`galatea_graph::ValueId::index`].
-    pub facts: &'a [Option<Fact>],
-    /// The device.
-    pub device: &'a Arc<GpuDevice>,
-    /// Number format of matrix multiplications and convolutions.
-    pub precision: Precision,
-}
-
-impl<'a> GpuNodeView<'a> {
-    /// The fact of an input, if the input is present and anything is known.
-    #[must_use]
-    pub fn input(&self, index: usize) -> Option<&'a Fact> {
-        self.node.input(index).and_then(|id| self.facts[id.index()].as_ref())
-    }
-
-    /// The fact of an output, if the output is wanted and anything is known.
-    #[must_use]
-    pub fn output(&self, index: usize) -> Option<&'a Fact> {
-        self.node.output(index).and_then(|id| self.facts[id.index()].as_ref())
-    }
-
-    /// The value of a constant input.
-    #[must_use]
-    pub fn constant(&self, index: usize) -> Option<&'a Tensor> {
-        self.input(index).and_then(|fact| fact.value.as_ref())
-    }
-
-    /// Returns whether the input is present.
-    #[must_use]
-    pub fn has(&self, index: usize) -> bool {
-        self.node.input(index).is_some()
-    }
-
-    /// The number of axes of an input.
-    ///
-    /// # Errors
-    /// Fails when it is absent or not known.
-    pub fn rank(&self, index: usize) -> Result<usize, String> {
-        let rank = self.input(index).and_then(|fact| fact.shape.as_ref()).map(Vec::len);
-        rank.ok_or_else(|| format!("the rank of input {index} is not known"))
-    }
-
-    /// The node's operator as the type `T`.
-    ///
-    /// # Errors
-    /// Fails when it has another type.
-    pub fn operator<T: Operator>(&self) -> Result<&'a T, String> {
-        self.node.operator::<T>().ok_or_else(|| {
-            format!("{} is not {}", self.node.operator_name(), std::any::type_name::<T>())
-        })
-    }
-
-    /// Refuses inputs (of those listed and present) and the first output where they are neither FP32 nor,
-    /// on a device that has it, FP16.
-    ///
-    /// # Errors
-    /// Names the first one of another type.
-    pub fn floats(&self, inputs: &[usize]) -> Result<(), String> {
-        let named = inputs.iter().map(|&index| ("input", index, self.input(index)));
-        for (what, index, fact) in named.chain([("output", 0, self.output(0))]) {
-            if let Some(fact) = fact
-                && !self.is_float(fact.dtype)
-            {
-                return Err(format!(
-                    "{what} {index} is {}, the kernel takes FP32 and FP16",
-                    fact.dtype
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether the elements of an input are known as soon as the lengths of a run are: it is absent, a
-    /// constant, or computed from lengths. Such an input need not be on the device.
-    #[must_use]
-    pub fn is_known(&self, index: usize) -> bool {
-        if !self.has(index) {
-            return true;
-        }
-        let dims = |fact: &Fact| fact.elements.as_ref().is_some_and(|d| !d.contains(&Dim::Unknown));
-        self.input(index).is_some_and(|fact| fact.value.is_some() || dims(fact))
-    }
-
-    /// Returns whether the device computes with this type of floats.
-    #[must_use]
-    pub fn is_float(&self, dtype: DataType) -> bool {
-        dtype == DataType::Fp32 || dtype == DataType::Fp16 && self.device.capabilities().f16
-    }
-}
-
-/// Types and shapes of one node in a run, as values lie on the device. Absent inputs and unwanted
-/// outputs are `None`.
-#[derive(Clone, Debug)]
-pub struct GpuShapes {
-    /// Types and shapes of the inputs.
-    pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Types and shapes of the outputs.
-    pub outputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Values of the inputs that are known before the run.
-    pub constants: Vec<Option<Tensor>>,
-}
-
-impl GpuShapes {
-    /// The shape of an input.
-    ///
-    /// # Errors
-    /// Fails when it is absent.
-    pub fn input(&self, index: usize) -> Result<&[usize], String> {
-        match self.inputs.get(index) {
-            Some(Some((_, shape))) => Ok(shape),
-            _ => Err(format!("input {index} is missing")),
+    fn float_types(device: &Arc<GpuDevice>) -> &'static [DataType] {
+        match device.capabilities().f16 {
+            true => &[DataType::Fp32, DataType::Fp16],
+            false => &[DataType::Fp32],
         }
     }
-
-    /// The type of an input.
-    ///
-    /// # Errors
-    /// Fails when it is absent.
-    pub fn dtype(&self, index: usize) -> Result<DataType, String> {
-        match self.inputs.get(index) {
-            Some(Some((dtype, _))) => Ok(*dtype),
-            _ => Err(format!("input {index} is missing")),
-        }
-    }
-
-    /// The type of an output.
-    ///
-    /// # Errors
-    /// Fails when the output is not wanted.
-    pub fn output_dtype(&self, index: usize) -> Result<DataType, String> {
-        match self.outputs.get(index) {
-            Some(Some((dtype, _))) => Ok(*dtype),
-            _ => Err(format!("output {index} is not wanted")),
-        }
-    }
-
-    /// The shape of an output.
-    ///
-    /// # Errors
-    /// Fails when the output is not wanted.
-    pub fn output(&self, index: usize) -> Result<&[usize], String> {
-        match self.outputs.get(index) {
-            Some(Some((_, shape))) => Ok(shape),
-            _ => Err(format!("output {index} is not wanted")),
-        }
-    }
-
-    /// Returns whether an input is present.
-    #[must_use]
-    pub fn has(&self, index: usize) -> bool {
-        matches!(self.inputs.get(index), Some(Some(_)))
-    }
-
-    /// Returns whether an output is wanted.
-    #[must_use]
-    pub fn wants(&self, index: usize) -> bool {
-        matches!(self.outputs.get(index), Some(Some(_)))
-    }
-
-    /// The known integers of an input.
-    #[must_use]
-    pub fn integers(&self, index: usize) -> Option<Vec<i64>> {
-        self.constants.get(index)?.as_ref()?.to_i64_vec().ok()
-    }
 }
+
+/// One GPU kernel for some operators. A node that it supports it must bind later, whatever lengths a run has.
+pub type GpuKernelRow = KernelRow<GpuKernels>;
+
+/// A node with what is known about its values, for GPU kernels.
+pub type GpuNodeView<'a> = NodeView<'a, GpuKernels>;
 
 /// A node prepared for any lengths.
 pub trait GpuKernel: Send + Sync {
@@ -219,10 +38,10 @@ pub trait GpuKernel: Send + Sync {
     ///
     /// # Errors
     /// Fails when the shapes are beyond the device.
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String>;
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String>;
 
     /// Returns typical contents of an integer input, for measurements; floats need none.
-    fn typical(&self, _input: usize, _shapes: &GpuShapes) -> Option<Tensor> {
+    fn typical(&self, _input: usize, _shapes: &NodeShapes) -> Option<Tensor> {
         None
     }
 

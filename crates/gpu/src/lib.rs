@@ -1,7 +1,7 @@
 //! The GPU provider on wgpu: WGSL kernels, memory on the device, plans that are replayed (Metal on macOS,
 //! Vulkan elsewhere).
 //!
-//! A kernel is a row of a table ([`FAMILIES`]), a host file that says which dispatches compute a node,
+//! A kernel is a row of a table ([`KERNELS`]), a host file that says which dispatches compute a node,
 //! and a `.wgsl` template beside it. A plan for a set of input shapes lays values out in one arena and binds
 //! every dispatch once; a run replays it with one submit.
 
@@ -40,17 +40,19 @@ mod trial;
 mod tune;
 mod workspace;
 
+use galatea_runtime::KernelTable;
+
 pub use device::{
     CooperativeMatrix, DeviceCounters, GpuCapabilities, GpuDevice, KernelShader, devices,
 };
 pub use error::GpuError;
 pub use kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, ShaderDispatch,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuKernels, GpuNodeView, ShaderBinding, ShaderDispatch,
 };
 pub use memory::{
     BufferReach, ClassStatistics, DeviceBlock, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig,
 };
-pub use provider::{GpuProvider, find_row, rows};
+pub use provider::GpuProvider;
 pub use stream::StreamStatistics;
 pub use timing::{DeviceUsage, HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver};
 pub use trial::StepTrial;
@@ -58,8 +60,8 @@ pub use trial::StepTrial;
 /// The provider's name.
 pub const NAME: &str = "gpu";
 
-/// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[GpuKernelRow]] = &[
+/// The rows of every family of operators.
+pub const KERNELS: KernelTable<GpuKernels> = KernelTable(&[
     attention::ROWS,
     blocks::ROWS,
     conv::ROWS,
@@ -73,4 +75,4 @@ pub const FAMILIES: &[&[GpuKernelRow]] = &[
     resize::ROWS,
     rotary::ROWS,
     softmax::ROWS,
-];
+]);

@@ -19,7 +19,7 @@ use crate::device::GpuDevice;
 use crate::error::GpuError;
 use crate::executable::{BuiltKernel, GpuExecutable};
 use crate::fuse::fused;
-use crate::kernel::{GpuKernelRow, GpuNodeView, is_view};
+use crate::kernel::GpuNodeView;
 use crate::memory::PoolConfig;
 use crate::stream::ConstantPages;
 use crate::throughput::ThroughputModel;
@@ -118,30 +118,6 @@ fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
     constant_bytes(graph, halves).sum::<u64>() + blocks
 }
 
-/// All kernel rows, in the order in which they are tried.
-pub fn rows() -> impl Iterator<Item = &'static GpuKernelRow> {
-    crate::FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// The first row that takes the node.
-///
-/// # Errors
-/// Returns the reasons of the rows for this operator, or says that there is no row.
-pub fn find_row(view: &GpuNodeView<'_>) -> Result<&'static GpuKernelRow, String> {
-    let Node { domain, op_type, .. } = view.node;
-    let mut reasons = Vec::new();
-    for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
-        match (row.supports)(view) {
-            Ok(()) => return Ok(row),
-            Err(reason) => reasons.push(format!("{}: {reason}", row.name)),
-        }
-    }
-    if reasons.is_empty() {
-        reasons.push("there is no kernel for this operator".into());
-    }
-    Err(reasons.join("; "))
-}
-
 /// Checks the conditions on every node: all its values are tensors whose number of axes is known, and whose
 /// lengths depend on those of the inputs alone.
 fn shaped(view: &GpuNodeView<'_>) -> Result<(), String> {
@@ -211,15 +187,15 @@ impl ExecutionProvider for GpuProvider {
         let mut claims = ProviderClaims { launch_ns, ..ProviderClaims::default() };
         for (index, node) in graph.nodes.iter().enumerate() {
             let view = self.view(graph, node, facts, Precision::default());
-            let kernel = shaped(&view).and_then(|()| match is_view(node) {
+            let kernel = shaped(&view).and_then(|()| match node.is_view() {
                 true if view.is_known(1) => Ok("view"),
                 true => Err("its shape is known only in a run".to_owned()),
-                false => find_row(&view).map(|row| row.name),
+                false => crate::KERNELS.find(&view).map(|row| row.name),
             });
             match kernel {
                 Ok(kernel) => claims.claims.push(NodeClaim {
                     nodes: vec![index],
-                    cost_ns: if is_view(node) { 0.0 } else { cost_ns(node) },
+                    cost_ns: if node.is_view() { 0.0 } else { cost_ns(node) },
                     kernel: kernel.into(),
                 }),
                 Err(reason) => claims.refusals.push(ClaimRefusal { node: index, reason }),
@@ -298,14 +274,14 @@ fn compiled(
     let facts = &facts;
     let precision = options.precision;
     let build = |node: &Node| -> Result<BuiltKernel, RuntimeError> {
-        if is_view(node) {
+        if node.is_view() {
             return Ok((None, "view"));
         }
         let view = GpuNodeView { graph: &graph, node, facts, device, precision };
         let refused = |reason: String| {
             RuntimeError::provider(crate::NAME, format!("{}: {reason}", node.operator_name()))
         };
-        let row = find_row(&view).map_err(refused)?;
+        let row = crate::KERNELS.find(&view).map_err(refused)?;
         let kernel = (row.build)(&view).map_err(refused)?;
         Ok((Some(kernel), row.name))
     };

@@ -2,9 +2,10 @@
 
 use crate::support;
 use galatea_gpu::attention::{self, PAGED_CONFIGS, PagedSizes};
-use galatea_gpu::{DispatchStep, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, StepTrial};
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_runtime::{OptimiseLevel, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
@@ -550,11 +551,11 @@ fn every_configuration_of_rows_gives_the_same() {
     let Some(device) = support::device() else { return };
     let paged = Paged { heads: 8, ..Paged::plain([32, 64], 16, &[(1, 700), (2, 250), (1, 0)]) };
     let inputs: Vec<Tensor> = paged.inputs().into_iter().flatten().collect();
-    let typed = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
-    let shapes = GpuShapes {
+    let typed = |tensor: &Tensor| Some(ValueShape::new(tensor.dtype(), tensor.shape().to_vec()));
+    let shapes = NodeShapes {
         inputs: inputs.iter().map(typed).collect(),
         outputs: vec![
-            Some((DataType::Fp32, vec![4, 8 * 64])),
+            Some(ValueShape::new(DataType::Fp32, vec![4, 8 * 64])),
             typed(&inputs[3]),
             typed(&inputs[4]),
         ],

@@ -6,10 +6,11 @@ use crate::matrices::{Made, Random, Scales, formats};
 use crate::support;
 use crate::support::node::{self, Node};
 use galatea_gpu::blocks::{self, BlockKernelChoice, GEMV_CONFIGS, GemvConfig, TILED_CONFIGS};
-use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, GpuDevice, StepTrial};
 use galatea_graph::blocks::{BlockWeights, CodeFormat, CodeMeaning};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Operator, evaluate};
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_runtime::{Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
@@ -104,9 +105,9 @@ fn chosen(
     let kernel = blocks::kernel(device, op, Precision::Fp16, choice).unwrap();
     let dtype = |half: bool| if half { DataType::Fp16 } else { DataType::Fp32 };
     let shape = [x.shape()[0], op.weights()[0].rows()];
-    let shapes = GpuShapes {
-        inputs: vec![Some((dtype(halves[0]), x.shape().to_vec()))],
-        outputs: vec![Some((dtype(halves[1]), shape.to_vec()))],
+    let shapes = NodeShapes {
+        inputs: vec![Some(ValueShape::new(dtype(halves[0]), x.shape().to_vec()))],
+        outputs: vec![Some(ValueShape::new(dtype(halves[1]), shape.to_vec()))],
         constants: vec![None],
     };
     let mut step = DispatchStep::default();
@@ -411,8 +412,8 @@ fn parts_of_several_matrices_add_up_with_their_biases() {
     for binding_bytes in [None, Some(20 * 72 * 16)] {
         let choice = BlockKernelChoice { binding_bytes, ..choice };
         let kernel = blocks::kernel(&device, &op, Precision::Fp32, choice).unwrap();
-        let fact = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
-        let shapes = GpuShapes {
+        let fact = |shape: &[usize]| Some(ValueShape::new(DataType::Fp32, shape.to_vec()));
+        let shapes = NodeShapes {
             inputs: vec![fact(&[2, 2304]), None, fact(&[18])],
             outputs: vec![fact(&[2, 37]), fact(&[2, 18])],
             constants: vec![None, None, None],

@@ -8,13 +8,13 @@ use crate::support;
 use crate::support::node::{Node, floats};
 use galatea_gpu::conv::GpuConvKernel;
 use galatea_gpu::{
-    CooperativeMatrix, DispatchStep, GpuCapabilities, GpuDevice, GpuKernel, GpuShapes, PoolConfig,
-    StepTrial,
+    CooperativeMatrix, DispatchStep, GpuCapabilities, GpuDevice, GpuKernel, PoolConfig, StepTrial,
 };
 use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Operator, OperatorInputs};
 use galatea_runtime::Precision;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 
 fn ints(values: &[i64]) -> AttributeValue {
@@ -197,10 +197,10 @@ fn compared(
     let wide: Vec<Option<&Tensor>> = wide.iter().map(Some).collect();
     let expected = operator.reference(OperatorInputs::new(&wide)).unwrap().remove(0);
     let shape = expected.shape().to_vec();
-    let slot = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
-    let shapes = GpuShapes {
+    let slot = |tensor: &Tensor| Some(ValueShape::new(tensor.dtype(), tensor.shape().to_vec()));
+    let shapes = NodeShapes {
         inputs: inputs.iter().map(|tensor| slot(tensor)).collect(),
-        outputs: vec![Some((dtype, shape.clone()))],
+        outputs: vec![Some(ValueShape::new(dtype, shape.clone()))],
         constants: vec![None, Some(inputs[1].clone()), None, None],
     };
     let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
@@ -359,9 +359,12 @@ fn usual(
     let fused = FusedConv { conv, activation: FusedActivation::None };
     let w = lying(&floats(&[m, c / group, r, r], 0.1), dtype);
     let out = (side + r / 2 * 2 - r) / stride + 1;
-    let shapes = GpuShapes {
-        inputs: vec![Some((dtype, vec![n, c, side, side])), Some((dtype, w.shape().to_vec()))],
-        outputs: vec![Some((dtype, vec![n, m, out, out]))],
+    let shapes = NodeShapes {
+        inputs: vec![
+            Some(ValueShape::new(dtype, vec![n, c, side, side])),
+            Some(ValueShape::new(dtype, w.shape().to_vec())),
+        ],
+        outputs: vec![Some(ValueShape::new(dtype, vec![n, m, out, out]))],
         constants: vec![None, Some(w.clone())],
     };
     let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };

@@ -2,9 +2,10 @@
 
 use crate::support;
 use galatea_gpu::attention::{DenseAttentionMethod, FLASH_CONFIGS, FlashConfig, whole};
-use galatea_gpu::{DispatchStep, GpuDevice, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, GpuDevice, StepTrial};
 use galatea_graph::ops::fused::FusedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_runtime::{OptimiseLevel, Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
@@ -114,9 +115,12 @@ fn check_config(device: &std::sync::Arc<GpuDevice>, config: FlashConfig, lens: [
     let (h, kv) = (2, 1);
     let inputs = [random(&[1, h, s, d], 1), growing([1, kv, t, d], 2), random(&[1, kv, t, e], 3)];
     let shape = [1, h, s, e];
-    let shapes = GpuShapes {
-        inputs: inputs.iter().map(|x| Some((x.dtype(), x.shape().to_vec()))).collect(),
-        outputs: vec![Some((DataType::Fp16, shape.to_vec()))],
+    let shapes = NodeShapes {
+        inputs: inputs
+            .iter()
+            .map(|x| Some(ValueShape::new(x.dtype(), x.shape().to_vec())))
+            .collect(),
+        outputs: vec![Some(ValueShape::new(DataType::Fp16, shape.to_vec()))],
         constants: vec![None; 3],
     };
     let mut step = DispatchStep::default();

@@ -1,9 +1,10 @@
 //! Products of dense matrices: every variant on awkward lengths, and the operators in sessions.
 
 use crate::support;
+use galatea_gpu::StepTrial;
 use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
-use galatea_gpu::{GpuShapes, StepTrial};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_runtime::{OptimiseLevel, Precision, Run, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 
@@ -81,9 +82,12 @@ fn check(
     };
     let a = floats(&shape(m, k, turns.a), types[0], 1);
     let b = floats(&shape(k, n, turns.b), types[1], 2);
-    let shapes = GpuShapes {
-        inputs: vec![Some((types[0], a.shape().to_vec())), Some((types[1], b.shape().to_vec()))],
-        outputs: vec![Some((types[2], vec![m, n]))],
+    let shapes = NodeShapes {
+        inputs: vec![
+            Some(ValueShape::new(types[0], a.shape().to_vec())),
+            Some(ValueShape::new(types[1], b.shape().to_vec())),
+        ],
+        outputs: vec![Some(ValueShape::new(types[2], vec![m, n]))],
         constants: vec![None, None],
     };
     let step = variant.step(&shapes, turns, device.capabilities()).unwrap();
@@ -145,8 +149,8 @@ fn few_rows_or_columns_are_computed_by_every_variant_for_them() {
     let at = |turns: TransposedOperands, [m, n, k]: [usize; 3]| {
         let shape =
             |rows, columns, turned| if turned { vec![columns, rows] } else { vec![rows, columns] };
-        let of = |shape| Some((DataType::Fp32, shape));
-        let shapes = GpuShapes {
+        let of = |shape| Some(ValueShape::new(DataType::Fp32, shape));
+        let shapes = NodeShapes {
             inputs: vec![of(shape(m, k, turns.a)), of(shape(k, n, turns.b))],
             outputs: vec![of(vec![m, n])],
             constants: vec![None, None],

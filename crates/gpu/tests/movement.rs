@@ -39,6 +39,21 @@ fn axes_are_transposed_in_any_order() {
 }
 
 #[test]
+fn views_have_the_elements_of_their_input() {
+    let lengths = |all: &[i64]| Tensor::vector(all.to_vec());
+    let of = |op: &'static str| move |data: Tensor| Node::new("", op).input(data);
+    every(of("Identity"), &[3, 5]);
+    every(of("Flatten"), &[3, 5, 7]);
+    every(of("Squeeze"), &[1, 5, 1]);
+    every(|data| of("Unsqueeze")(data).constant(lengths(&[0, 2])), &[3, 5]);
+    every(|data| of("Reshape")(data).constant(lengths(&[5, -1])), &[3, 5]);
+    // Without training nothing is dropped, whatever the ratio.
+    let dropout = of("Dropout");
+    dropout(floats(&[3, 5], 2.0)).near(0.0, 2e-3);
+    dropout(halves(&[3, 5])).constant(Tensor::scalar(0.5_f32)).exact();
+}
+
+#[test]
 fn slices_go_forwards_and_backwards() {
     let vector = |all: &[i64]| Tensor::vector(all.to_vec());
     let cases: &[(&[usize], i64, i64, i64, i64)] = &[

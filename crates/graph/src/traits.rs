@@ -28,6 +28,8 @@ pub enum RowIndependence {
 pub enum DataMovement {
     /// They are computed.
     Computes,
+    /// They are the elements of the first input in their order, under another shape.
+    Keeps,
     /// They are elements of the first input.
     Moves,
     /// They are elements of the first input, of which no more is read than is written.
@@ -77,6 +79,6 @@ impl OpTraits {
     /// Returns whether elements of the first input are only given other places.
     #[must_use]
     pub fn moves_first_input(self) -> bool {
-        matches!(self.movement, DataMovement::Moves | DataMovement::MovesPart)
+        matches!(self.movement, DataMovement::Keeps | DataMovement::Moves | DataMovement::MovesPart)
     }
 }

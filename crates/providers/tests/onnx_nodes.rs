@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use galatea_graph::{Datum, Graph, ONNX_DOMAIN};
+use galatea_graph::{Datum, Graph, ONNX_DOMAIN, ops};
 use galatea_providers::{by_name, cpu};
 use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_testkit::conformance::{TestedProvider, run_with};
@@ -17,9 +17,9 @@ const WRITE: &str = "GALATEA_WRITE_OPERATORS";
 /// Returns the names of the kernels that compute operators on the CPU provider, in the order of its
 /// tables.
 fn kernels() -> Vec<KernelName> {
-    let rows = cpu::FAMILIES.iter().copied().flatten();
+    let rows = cpu::KERNELS.rows();
     let rows = rows.flat_map(|row| row.ops.iter().map(|&name| (row.domain, name, row.name)));
-    let views = cpu::VIEWS.iter().map(|&name| (ONNX_DOMAIN, name, "*view*"));
+    let views = ops::views().into_iter().map(|name| (ONNX_DOMAIN, name, "*view*"));
     let bodies = ["If", "Loop", "Scan", "SequenceMap"].map(|name| (ONNX_DOMAIN, name, "*bodies*"));
     rows.chain(views).chain(bodies).collect()
 }

@@ -16,6 +16,7 @@ pub mod device_selector;
 mod error;
 mod executable;
 mod explain;
+mod kernel_table;
 mod options;
 pub mod partition;
 pub mod plan;
@@ -40,6 +41,7 @@ pub use executable::{
     PartitionRun, PlacedOperator, PlanReport, RunFence, TunableKernels,
 };
 pub use explain::{NodeExplanation, SessionExplanation};
+pub use kernel_table::{KernelDevice, KernelRow, KernelTable, NodeShapes, NodeView, ValueShape};
 pub use options::{
     CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, PlacementOptions,
     Precision, SessionOptions, TurnSource,

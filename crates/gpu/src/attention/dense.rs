@@ -12,9 +12,9 @@ use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
 use crate::choices::{KernelFamily, KernelQuestion, label, near, ways};
 use crate::device::{GpuCapabilities, GpuDevice};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
+use galatea_runtime::NodeShapes;
 
 /// The fused one, over any storage order.
 pub(super) const FUSED: GpuKernelRow = GpuKernelRow {
@@ -29,7 +29,7 @@ pub(super) const FUSED: GpuKernelRow = GpuKernelRow {
         if view.has(3) && view.rank(3)? > 4 {
             return Err("a mask of more than four axes".into());
         }
-        view.floats(&[0, 1, 2, 3])
+        view.floats_throughout(&[0, 1, 2, 3])
     },
     build: |view| {
         Ok(Box::new(DenseAttentionKernel::of(
@@ -123,7 +123,7 @@ impl<O> DenseAttentionKernel<O> {
     fn way(
         &self,
         dense: &DenseAttention,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<DenseAttentionMethod, String> {
         if let Some(way) = self.way {
@@ -169,7 +169,7 @@ impl<O> DenseAttentionKernel<O> {
     fn dispatch(
         &self,
         dense: &DenseAttention,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let way = self.way(dense, shapes, step)?;
@@ -199,7 +199,7 @@ fn onnx(view: &GpuNodeView<'_>) -> Result<(), String> {
             return Err(format!("a mask of {}", mask.dtype));
         }
     }
-    view.floats(&[0, 1, 2])
+    view.floats_throughout(&[0, 1, 2])
 }
 
 fn contrib(view: &GpuNodeView<'_>) -> Result<(), String> {
@@ -217,7 +217,7 @@ fn contrib(view: &GpuNodeView<'_>) -> Result<(), String> {
     if view.has(SCORE_BIAS) && view.rank(SCORE_BIAS)? != 4 {
         return Err("a bias on the scores without four axes".into());
     }
-    view.floats(&[0, 1, 2, SCORE_BIAS])
+    view.floats_throughout(&[0, 1, 2, SCORE_BIAS])
 }
 
 /// Input of `MultiHeadAttention` that is added to the scores.
@@ -289,7 +289,7 @@ fn reach(length: Option<usize>) -> Result<u32, String> {
 
 impl DenseAttention {
     /// The mask's steps, and how many keys it has.
-    fn mask(&self, shapes: &GpuShapes) -> Result<([usize; 4], usize), String> {
+    fn mask(&self, shapes: &NodeShapes) -> Result<([usize; 4], usize), String> {
         let ([b, h, s, _], keys) = (self.q.lengths, self.k.lengths[2]);
         if !shapes.has(self.mask_input) {
             return Ok(([0; 4], keys));
@@ -327,7 +327,7 @@ impl DenseAttention {
         &self,
         way: DenseAttentionMethod,
         capabilities: &GpuCapabilities,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         self.meets()?;
@@ -395,7 +395,7 @@ fn position(length: usize) -> i64 {
 }
 
 impl GpuKernel for DenseAttentionKernel<fused::FusedAttention> {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
         let q = HeadAxes::stored(shapes.input(0)?, op.q_perm)?;
         let k = HeadAxes::stored(shapes.input(1)?, op.k_perm)?;
@@ -426,7 +426,7 @@ impl GpuKernel for DenseAttentionKernel<fused::FusedAttention> {
 }
 
 impl GpuKernel for DenseAttentionKernel<transformer::Attention> {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
         let q = HeadAxes::heads(shapes.input(0)?, op.q_num_heads)?;
         let k = HeadAxes::heads(shapes.input(1)?, op.kv_num_heads)?;
@@ -457,7 +457,7 @@ impl GpuKernel for DenseAttentionKernel<transformer::Attention> {
 }
 
 impl GpuKernel for DenseAttentionKernel<MultiHeadAttention> {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let heads = Some(self.op.num_heads);
         let q = HeadAxes::heads(shapes.input(0)?, heads)?;
         let k = HeadAxes::heads(shapes.input(1)?, heads)?;

@@ -11,10 +11,10 @@ use super::paged_tiles::{AttentionTile, sensible, tiles};
 use crate::choices::{KernelFamily, KernelQuestion, label, near, ways};
 use crate::device::{GpuCapabilities, GpuDevice, KernelShader};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::{NodeShapes, ValueShape};
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "paged_attention",
@@ -161,7 +161,7 @@ impl PagedConfig {
     /// sequences with few rows count.
     fn shader(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         run: &PagedRunLengths,
         direct: bool,
         mixed: bool,
@@ -350,7 +350,7 @@ fn sizes(view: &GpuNodeView<'_>, op: &PagedAttention) -> Result<PagedSizes, Stri
 
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     let op: &PagedAttention = view.operator()?;
-    view.floats(&[0, 1, 2])?;
+    view.floats_throughout(&[0, 1, 2])?;
     let cache = view.input(KEYS).ok_or("nothing is known of the caches")?.dtype;
     stored(cache)?;
     let bytes = cache == DataType::Int8;
@@ -414,7 +414,7 @@ impl PagedRunLengths {
 }
 
 impl PagedRunLengths {
-    fn new(op: &PagedAttention, shapes: &GpuShapes) -> Result<Self, String> {
+    fn new(op: &PagedAttention, shapes: &NodeShapes) -> Result<Self, String> {
         let (keys, values) = (shapes.input(KEYS)?, shapes.input(VALUES)?);
         let (&[count, heads, key_width, block], &[n, h, s, value_width]) = (keys, values) else {
             return Err(format!("caches of shapes {keys:?} and {values:?}"));
@@ -450,7 +450,7 @@ impl PagedAttentionKernel {
     /// Writes the rows' keys and values.
     fn write(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         run: &PagedRunLengths,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -501,7 +501,7 @@ impl PagedAttentionKernel {
     /// The way that was measured the fastest for such a run, where there is a record.
     fn way(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         run: &PagedRunLengths,
         step: &mut DispatchStep,
     ) -> Result<Option<PagedAttentionMethod>, String> {
@@ -555,7 +555,7 @@ impl PagedAttentionKernel {
     /// Every row by itself; of sequences with more rows than `few` none, where that is given.
     fn rows(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         run: &PagedRunLengths,
         config: PagedConfig,
         few: Option<usize>,
@@ -617,7 +617,7 @@ impl PagedAttentionKernel {
     /// Puts the parts of positions together.
     fn merge(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         run: &PagedRunLengths,
         partial: &PartialAttention,
         step: &mut DispatchStep,
@@ -651,7 +651,7 @@ impl PagedAttentionKernel {
 }
 
 impl GpuKernel for PagedAttentionKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let run = PagedRunLengths::new(&self.op, shapes)?;
         step.over(KEYS, 1);
         step.over(VALUES, 2);
@@ -687,7 +687,7 @@ impl GpuKernel for PagedAttentionKernel {
         }
     }
 
-    fn typical(&self, input: usize, shapes: &GpuShapes) -> Option<Tensor> {
+    fn typical(&self, input: usize, shapes: &NodeShapes) -> Option<Tensor> {
         let run = PagedRunLengths::new(&self.op, shapes).ok()?;
         let (sequences, rows) = (run.sequences, run.rows);
         let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
@@ -698,7 +698,7 @@ impl GpuKernel for PagedAttentionKernel {
             LENGTHS => int((own * run.block).max(rows.div_ceil(sequences.max(1)))),
             _ => int(at % run.most.max(1) % own.max(1) * sequences + at / run.most.max(1)),
         };
-        let (dtype, shape) = shapes.inputs.get(input)?.as_ref()?;
+        let ValueShape { dtype, shape } = shapes.inputs.get(input)?.as_ref()?;
         let count = shape.iter().product::<usize>();
         let wanted = matches!(input, STARTS | LENGTHS | BLOCKS) && *dtype == DataType::Int64;
         wanted.then(|| Tensor::from_vec(shape, (0..count).map(number).collect::<Vec<i64>>()))?.ok()

@@ -11,7 +11,8 @@ use super::paged::{
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
 use crate::choices::label;
 use crate::device::KernelShader;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
+use galatea_runtime::NodeShapes;
 
 /// Computes the rows of sequences that have more than `few`.
 ///
@@ -19,7 +20,7 @@ use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_fl
 /// Fails when lengths are beyond the device.
 pub(super) fn tiles(
     paged: &PagedAttentionKernel,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
     few: usize,
     tile: Option<AttentionTile>,
@@ -87,7 +88,7 @@ impl AttentionTile {
 /// Fails when an operand is missing.
 pub(super) fn sensible(
     paged: &PagedAttentionKernel,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<Vec<AttentionTile>, String> {
     let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
@@ -105,7 +106,7 @@ pub(super) fn sensible(
 /// Returns whether operands may be FP16 and four of them lie together.
 fn takes_matrices(
     paged: &PagedAttentionKernel,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<bool, String> {
     let PagedSizes { key_width, value_width, .. } = run.sizes;
@@ -118,7 +119,7 @@ fn takes_matrices(
 /// Returns the configuration in which cooperative matrices compute the step, if they can.
 fn flash(
     paged: &PagedAttentionKernel,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<Option<FlashConfig>, String> {
     if !takes_matrices(paged, shapes, run)? {
@@ -133,7 +134,7 @@ fn flash(
 
 /// By FP32, on any device: queries of a tile, parts of the columns, and the shader.
 fn plain(
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
     cache: &CacheElement,
     config: TilesConfig,
@@ -147,7 +148,7 @@ fn plain(
 /// Returns the template context of the operands. Those for matrices are read four queries at a time, and halves
 /// as such.
 fn own(
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     run: &PagedRunLengths,
     cache: &CacheElement,
     matrices: KeyLayout,

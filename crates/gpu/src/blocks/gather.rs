@@ -12,10 +12,10 @@ use super::mat_mul::{row_fits, whole};
 use super::pack::PackedCodes;
 use crate::device::KernelShader;
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "block_gather",
@@ -24,7 +24,7 @@ pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     supports: |view| {
         let op = view.operator::<BlockGather>()?;
         row_fits(view.device, &**op.weights())?;
-        view.floats(&[])?;
+        view.floats_throughout(&[])?;
         match view.input(0).map(|fact| fact.dtype) {
             Some(DataType::Int64) => Ok(()),
             other => Err(format!("indices of type {other:?}")),
@@ -41,7 +41,7 @@ struct CodeGather {
 }
 
 impl GpuKernel for CodeGather {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let layout = &self.matrix.layout;
         let columns = self.matrix.columns;
         let count: usize = shapes.input(0)?.iter().product();

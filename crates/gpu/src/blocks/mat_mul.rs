@@ -18,10 +18,10 @@ use super::shared::shared;
 use super::{BlockKernelChoice, dispatch};
 use crate::device::{GpuDevice, KernelShader};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "block_mat_mul",
@@ -30,7 +30,7 @@ pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     supports: |view| {
         let op = view.operator::<BlockMatMul>()?;
         let inputs: Vec<usize> = (0..=op.weights().len() + 1).collect();
-        view.floats(&inputs)?;
+        view.floats_throughout(&inputs)?;
         supports(view.device, op)?;
         if op.gate().is_some() && inputs.iter().skip(1).any(|&index| view.has(index)) {
             return Err("a gate with biases".into());
@@ -171,7 +171,7 @@ pub struct BlockProducts {
 }
 
 impl GpuKernel for BlockProducts {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         self.bind_as(shapes, step, self.choice)
     }
 
@@ -187,7 +187,7 @@ impl BlockProducts {
     /// Fails when the shapes are beyond the device.
     pub fn bind_as(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
         choice: BlockKernelChoice,
     ) -> Result<(), String> {

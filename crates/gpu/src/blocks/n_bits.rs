@@ -11,14 +11,15 @@ use super::pack::{PackingPlan, UnpackedRow, pack};
 use super::product::{BlockOperand, CodedProduct, CodedProductCall, OutputSegment};
 use super::{BlockKernelChoice, dispatch};
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "matmul_n_bits",
     domain: "com.microsoft",
     ops: &["MatMulNBits"],
     supports: |view| {
-        view.floats(&[0, 5])?;
+        view.floats_throughout(&[0, 5])?;
         let op = view.operator::<MatMulNBits>()?;
         for index in (1..=3).filter(|&index| view.has(index)) {
             view.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
@@ -163,7 +164,7 @@ impl NBitsProduct {
 }
 
 impl GpuKernel for NBitsProduct {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (_, lead) = shapes.input(0)?.split_last().ok_or("A has no axes")?;
         let m: usize = lead.iter().product();
         let bias = match shapes.has(5) {

@@ -11,8 +11,9 @@ use galatea_tensor::DataType;
 
 use super::geometry::{ConvLengths, resolved, spatial};
 use super::kernel::GpuConvKernel;
-use crate::kernel::{GpuKernel, GpuNodeView, GpuShapes};
+use crate::kernel::{GpuKernel, GpuNodeView};
 use crate::matmul::ProductActivation;
+use galatea_runtime::{NodeShapes, ValueShape};
 
 /// Attributes of a convolution node, whatever operator it is.
 #[derive(Clone, Debug)]
@@ -87,7 +88,7 @@ impl ConvNode {
     ///
     /// # Errors
     /// Fails when an image has more than three spatial axes, or the shapes do not fit each other.
-    pub(super) fn lengths(&self, shapes: &GpuShapes) -> Result<ConvLengths, String> {
+    pub(super) fn lengths(&self, shapes: &NodeShapes) -> Result<ConvLengths, String> {
         self.lengths_of(shapes.input(0)?, shapes.input(1)?)
     }
 
@@ -134,7 +135,7 @@ impl ConvNode {
 
 /// Refuses what no kernel here takes.
 pub(super) fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
-    view.floats(&[0, 1, 2, 3])?;
+    view.floats_throughout(&[0, 1, 2, 3])?;
     ConvNode::of(view)?;
     let rank = view.rank(0)?;
     if !(3..=5).contains(&rank) {
@@ -183,7 +184,7 @@ pub(super) fn conv(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String>
 }
 
 /// The image of a likely run: lengths that are not known yet are one image of so many pixels.
-fn likely(view: &GpuNodeView<'_>, narrow: bool) -> Option<GpuShapes> {
+fn likely(view: &GpuNodeView<'_>, narrow: bool) -> Option<NodeShapes> {
     const PIXELS: usize = 56;
     let image = view.input(0)?;
     let dims = image.shape.as_ref()?.iter().enumerate();
@@ -192,10 +193,10 @@ fn likely(view: &GpuNodeView<'_>, narrow: bool) -> Option<GpuShapes> {
     let shape: Vec<usize> = dims.map(len).collect();
     let lies = |dtype| if narrow { DataType::Fp16 } else { dtype };
     let result = view.output(0)?.dtype;
-    let weights = (view.input(1)?.dtype, window_of(view).ok()?);
-    let shapes = GpuShapes {
-        inputs: vec![Some((lies(image.dtype), shape)), Some(weights)],
-        outputs: vec![Some((lies(result), Vec::new()))],
+    let weights = ValueShape::new(view.input(1)?.dtype, window_of(view).ok()?);
+    let shapes = NodeShapes {
+        inputs: vec![Some(ValueShape::new(lies(image.dtype), shape)), Some(weights)],
+        outputs: vec![Some(ValueShape::new(lies(result), Vec::new()))],
         constants: Vec::new(),
     };
     // What does not fit together is for the run to say.

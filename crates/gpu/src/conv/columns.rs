@@ -8,9 +8,10 @@ use super::algorithm::ConvRunShape;
 use super::direct::{ConvExtras, more};
 use super::geometry::ConvLengths;
 use crate::device::KernelShader;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::matmul::{MatMulOperand, MatMulProblem, MatMulSpec, place};
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// Rows of the product, its columns, and all elements of the stack.
 pub(super) fn sizes(lengths: &ConvLengths) -> [usize; 3] {
@@ -27,7 +28,7 @@ pub(super) fn takes(case: &ConvRunShape<'_>) -> bool {
 }
 
 /// The product of weights `[channels, m · places]`, turned, and pixels.
-fn problem(case: &ConvRunShape<'_>, shapes: &GpuShapes) -> Result<MatMulProblem, String> {
+fn problem(case: &ConvRunShape<'_>, shapes: &NodeShapes) -> Result<MatMulProblem, String> {
     let ConvLengths { images, groups, channels, .. } = case.lengths;
     let [rows, seen, _] = sizes(&case.lengths);
     let operand = |input: usize, inner, batch: [usize; 2]| {
@@ -58,7 +59,7 @@ fn problem(case: &ConvRunShape<'_>, shapes: &GpuShapes) -> Result<MatMulProblem,
 /// Fails when lengths are beyond the device.
 pub(super) fn run(
     case: &ConvRunShape<'_>,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let lengths = &case.lengths;

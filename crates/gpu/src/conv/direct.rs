@@ -6,8 +6,9 @@ use minijinja::context;
 use super::build::ConvNode;
 use super::geometry::ConvLengths;
 use crate::device::KernelShader;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// The widest window whose pixels a thread keeps.
 const WIDEST: usize = 7;
@@ -20,7 +21,7 @@ pub(super) struct ConvExtras {
 }
 
 /// Operands that are added, where a node has them.
-pub(super) fn more(shapes: &GpuShapes) -> Result<ConvExtras, String> {
+pub(super) fn more(shapes: &NodeShapes) -> Result<ConvExtras, String> {
     let mut bindings = Vec::new();
     let mut added = |input: usize| -> Result<Option<&'static str>, String> {
         if !shapes.has(input) {
@@ -41,7 +42,7 @@ pub(super) fn more(shapes: &GpuShapes) -> Result<ConvExtras, String> {
 pub(super) fn run(
     convolution: &ConvNode,
     lengths: &ConvLengths,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let [kz, ky, kx] = lengths.window;

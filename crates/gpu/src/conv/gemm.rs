@@ -10,9 +10,10 @@ use super::build::ConvNode;
 use super::cooperative::ConvConfig;
 use super::direct::{ConvExtras, more};
 use crate::device::{GpuDevice, KernelShader};
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::memory::DeviceBlock;
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// Sizes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +206,7 @@ pub(super) fn run(
     case: &ConvRunShape<'_>,
     tile: ConvTile,
     weights: ShaderBinding,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let ConvRunShape { lengths, packing, .. } = case;

@@ -7,10 +7,10 @@ use super::build::ConvNode;
 use super::geometry::ConvLengths;
 use crate::device::KernelShader;
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "conv-i8-tiled",
@@ -135,12 +135,12 @@ struct IntegerConv {
 }
 
 /// Returns 1 if an input has a value for each channel, else 0.
-fn own(shapes: &GpuShapes, index: usize) -> u32 {
+fn own(shapes: &NodeShapes, index: usize) -> u32 {
     u32::from(shapes.input(index).is_ok_and(|shape| shape.iter().product::<usize>() > 1))
 }
 
 impl GpuKernel for IntegerConv {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let w = self.form.places().w;
         let lengths = self.convolution.lengths_of(shapes.input(0)?, shapes.input(w)?)?;
         let all = lengths.groups * lengths.m;
@@ -168,7 +168,7 @@ impl IntegerConv {
     fn sum(
         &self,
         lengths: &ConvLengths,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         out: ShaderBinding,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -228,7 +228,7 @@ impl IntegerConv {
     fn sum_narrow(
         &self,
         lengths: &ConvLengths,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         out: ShaderBinding,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
@@ -263,7 +263,7 @@ impl IntegerConv {
     fn requantise(
         &self,
         lengths: &ConvLengths,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         sums: usize,
         elements: usize,
         step: &mut DispatchStep,

@@ -16,8 +16,9 @@ use super::product;
 use super::windows::{self, SpreadImage};
 use super::winograd::{self, WinogradConv};
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, ShaderBinding};
 use crate::matmul::MatMulVariant;
+use galatea_runtime::NodeShapes;
 
 /// A convolution with what is known of it beforehand.
 #[derive(Debug)]
@@ -111,13 +112,13 @@ impl GpuConvKernel {
     ///
     /// # Errors
     /// Fails when the shapes do not fit each other.
-    pub fn ways(&self, shapes: &GpuShapes) -> Result<Vec<(ConvAlgorithm, f64)>, String> {
+    pub fn ways(&self, shapes: &NodeShapes) -> Result<Vec<(ConvAlgorithm, f64)>, String> {
         let case = self.case(shapes)?;
         let all = std::iter::once(case.chosen()).chain(case.candidates());
         Ok(all.map(|one| (one, case.cost_ns(&one))).collect())
     }
 
-    fn case(&self, shapes: &GpuShapes) -> Result<ConvRunShape<'_>, String> {
+    fn case(&self, shapes: &NodeShapes) -> Result<ConvRunShape<'_>, String> {
         Ok(ConvRunShape {
             convolution: &self.convolution,
             lengths: self.convolution.lengths(shapes)?,
@@ -131,7 +132,7 @@ impl GpuConvKernel {
     }
 
     /// The type that weights are kept in.
-    fn kept(&self, shapes: &GpuShapes) -> Result<DataType, String> {
+    fn kept(&self, shapes: &NodeShapes) -> Result<DataType, String> {
         match &self.weights {
             Some(_) if self.narrow => Ok(DataType::Fp16),
             Some(weights) => Ok(weights.dtype()),
@@ -143,7 +144,7 @@ impl GpuConvKernel {
     ///
     /// # Errors
     /// Fails when the shapes do not fit each other, or the device has no room.
-    pub(super) fn prepare(&self, shapes: &GpuShapes) -> Result<(), String> {
+    pub(super) fn prepare(&self, shapes: &NodeShapes) -> Result<(), String> {
         let case = self.case(shapes)?;
         let layout = match case.chosen() {
             ConvAlgorithm::Direct | ConvAlgorithm::Product | ConvAlgorithm::Columns => {
@@ -180,7 +181,7 @@ impl GpuConvKernel {
 }
 
 impl GpuKernel for GpuConvKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let case = self.case(shapes)?;
         let asks =
             if step.is_measured() { WeightRequester::Measurement } else { WeightRequester::Run };

@@ -4,8 +4,9 @@ use galatea_tensor::DataType;
 
 use super::algorithm::ConvRunShape;
 use super::geometry::ConvLengths;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, ShaderBinding};
 use crate::matmul::{ImageWindows, MatMulOperand, MatMulProblem, MatMulSpec, place};
+use galatea_runtime::NodeShapes;
 
 /// Inputs that are added.
 const BIAS: usize = 2;
@@ -39,7 +40,7 @@ fn by_pixels(lengths: &ConvLengths) -> bool {
 /// Fails when what is added is missing.
 pub(super) fn problem(
     case: &ConvRunShape<'_>,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     sides: &ConvOperands,
 ) -> Result<MatMulProblem, String> {
     let &ConvLengths { images, m, .. } = &case.lengths;
@@ -98,7 +99,7 @@ pub(super) fn problem(
 /// Fails when lengths are beyond the device.
 pub(super) fn run(
     case: &ConvRunShape<'_>,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let sides = ConvOperands {

@@ -10,10 +10,11 @@ use super::algorithm::ConvRunShape;
 use super::geometry::ConvLengths;
 use super::product::{ConvOperands, problem};
 use crate::device::{GpuDevice, KernelShader};
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::matmul::{ImageWindows, place};
 use crate::memory::DeviceBlock;
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// Terms of a window are filled up to a multiple of this with weights of 0.
 const K_STEP: usize = 32;
@@ -103,7 +104,7 @@ impl SpreadImage {
     fn write(
         &self,
         case: &ConvRunShape<'_>,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<ShaderBinding, String> {
         let ConvLengths { images, channels, input, pads, channels_last, .. } = &case.lengths;
@@ -200,7 +201,7 @@ pub(super) fn run(
     case: &ConvRunShape<'_>,
     spread: &SpreadImage,
     weights: ShaderBinding,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     step: &mut DispatchStep,
 ) -> Result<(), String> {
     let dtype = case.stored[1];

@@ -12,10 +12,11 @@ use super::algorithm::ConvRunShape;
 use super::direct::{ConvExtras, more};
 use super::geometry::ConvLengths;
 use crate::device::{GpuDevice, KernelShader};
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding, fold, param, wgsl_float};
+use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::matmul::ProductStack;
 use crate::memory::DeviceBlock;
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// Tile size of the Winograd transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +224,7 @@ impl WinogradPart {
 impl WinogradConv<'_> {
     fn before(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         part: &WinogradPart,
         tiles: usize,
         step: &mut DispatchStep,
@@ -249,7 +250,7 @@ impl WinogradConv<'_> {
 
     fn after(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         part: &WinogradPart,
         products: usize,
         step: &mut DispatchStep,
@@ -290,7 +291,7 @@ impl WinogradConv<'_> {
     ///
     /// # Errors
     /// Fails when lengths are beyond the device.
-    pub(super) fn run(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    pub(super) fn run(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let lengths = &self.case.lengths;
         let [_, height, width] = lengths.output;
         let tiles = [height, width].map(|len| len.div_ceil(self.config.tile));

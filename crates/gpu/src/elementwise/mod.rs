@@ -13,7 +13,8 @@ use galatea_tensor::DataType;
 use self::broadcast::{MergedBroadcast, OperandWalk};
 use self::program::{ElementProgram, program};
 use crate::axis::position;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView};
+use galatea_runtime::NodeShapes;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] = &[
@@ -142,7 +143,7 @@ fn cut(lengths: &mut Vec<usize>, axis: usize, size: usize) {
 }
 
 impl GpuKernel for ElementwiseKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         let inputs = &self.program.inputs;
         let lengths = |&index: &usize| -> Result<Vec<usize>, String> {

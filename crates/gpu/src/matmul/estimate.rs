@@ -104,13 +104,15 @@ mod tests {
     use super::super::spec::MatMulSpec;
     use super::*;
     use crate::device::CooperativeMatrix;
-    use crate::kernel::GpuShapes;
+    use galatea_runtime::{NodeShapes, ValueShape};
 
     fn chosen(stack: usize, [m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
-        let of = |shape: [usize; 2]| Some((DataType::Fp16, vec![stack, shape[0], shape[1]]));
+        let of = |shape: [usize; 2]| {
+            Some(ValueShape::new(DataType::Fp16, vec![stack, shape[0], shape[1]]))
+        };
         let inputs = vec![of([m, k]), of([k, n])];
         let outputs = vec![of([m, n])];
-        let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
+        let shapes = NodeShapes { inputs, outputs, constants: vec![None, None] };
         let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes).unwrap();
         let capabilities = GpuCapabilities {
             f16: true,

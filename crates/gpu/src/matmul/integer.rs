@@ -9,11 +9,11 @@ use super::problem::{MatMulOperand, MatMulProblem};
 use super::spec::MatMulSpec;
 use crate::device::KernelShader;
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::quantise::{self, DynamicOutputs};
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "matmul-i8-tiled",
@@ -213,16 +213,16 @@ impl SummedProduct {
 }
 
 impl GpuKernel for IntegerProduct {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let IntegerProductInputs { operands: [a, b], zeros, scales, bias } = self.form.places();
         let of = |index: usize| shapes.inputs.get(index).cloned().flatten();
         let mut inputs = vec![of(a), of(b)];
         let dynamic = self.form == IntegerProductResult::Dynamic;
-        if let (true, Some(Some((dtype, _)))) = (dynamic, inputs.first_mut()) {
-            *dtype = DataType::Uint8;
+        if let (true, Some(Some(operand))) = (dynamic, inputs.first_mut()) {
+            operand.dtype = DataType::Uint8;
         }
         let outputs = shapes.outputs.clone();
-        let operands = GpuShapes { inputs, outputs, constants: Vec::new() };
+        let operands = NodeShapes { inputs, outputs, constants: Vec::new() };
         let problem = MatMulProblem::new(MatMulSpec::PLAIN, &operands)?;
         if problem.elements() == 0 {
             return Ok(());
@@ -285,7 +285,7 @@ impl ScaledSums {
     fn dispatch(
         self,
         problem: &MatMulProblem,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let (scale_a, a) = self.scale_a;
@@ -312,7 +312,7 @@ impl ScaledSums {
 }
 
 /// The step of what is one for all, or one for each row or column.
-fn own(shapes: &GpuShapes, index: usize) -> u32 {
+fn own(shapes: &NodeShapes, index: usize) -> u32 {
     let len = shapes.input(index).ok().and_then(|shape| shape.first().copied());
     u32::from(len.unwrap_or(1) > 1)
 }
@@ -320,7 +320,7 @@ fn own(shapes: &GpuShapes, index: usize) -> u32 {
 /// Makes bytes of the sums in this scratch, with scales for so many rows.
 fn requantise(
     problem: &MatMulProblem,
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     sums: usize,
     rows: usize,
     step: &mut DispatchStep,

@@ -29,7 +29,8 @@ pub use variant::{MatMulVariant, TransposedOperands};
 pub use vector::VectorConfig;
 
 use crate::device::GpuCapabilities;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView};
+use galatea_runtime::NodeShapes;
 
 const fn row(
     name: &'static str,
@@ -49,7 +50,7 @@ pub(crate) const ROWS: &[GpuKernelRow] = &[
 ];
 
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
-    view.floats(&[0, 1, 2, 3])?;
+    view.floats_throughout(&[0, 1, 2, 3])?;
     view.rank(0)?;
     view.rank(1)?;
     MatMulSpec::of(view).map(|_| ())
@@ -66,7 +67,7 @@ fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
 }
 
 impl GpuKernel for MatMulKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let problem = MatMulProblem::new(self.spec, shapes)?;
         if parts::oversized_constant(shapes, self.capabilities.binding_bytes).is_some() {
             return parts::run(&problem, &self.capabilities, step);

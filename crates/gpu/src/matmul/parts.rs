@@ -10,9 +10,10 @@ use super::problem::{MatMulOperand, MatMulProblem};
 use super::spec::MatMulSpec;
 use super::stack::place;
 use crate::device::GpuCapabilities;
-use crate::kernel::{DispatchStep, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuNodeView, ShaderBinding};
 use crate::movement::{ConcatWindow, put_columns};
 use crate::parts::{cut, rows};
+use galatea_runtime::NodeShapes;
 
 /// Inputs of the product that computes a part: what is added as a row, and to the whole.
 const BIAS: usize = 2;
@@ -42,10 +43,10 @@ fn size(dtype: DataType) -> Result<usize, String> {
 }
 
 /// Bytes of the constant matrix of a product, where they are more than a kernel sees.
-pub(super) fn oversized_constant(shapes: &GpuShapes, limit: u64) -> Option<u64> {
+pub(super) fn oversized_constant(shapes: &NodeShapes, limit: u64) -> Option<u64> {
     shapes.constants.get(1)?.as_ref()?;
-    let (dtype, shape) = shapes.inputs.get(1)?.as_ref()?;
-    let bytes = (shape.iter().product::<usize>() * dtype.size_bytes()?) as u64;
+    let matrix = shapes.inputs.get(1)?.as_ref()?;
+    let bytes = (matrix.elements() * matrix.dtype.size_bytes()?) as u64;
     (bytes.next_multiple_of(16) > limit).then_some(bytes)
 }
 

@@ -5,7 +5,7 @@ use galatea_tensor::DataType;
 
 use super::spec::MatMulSpec;
 use crate::choices::{KernelQuestion, near};
-use crate::kernel::GpuShapes;
+use galatea_runtime::NodeShapes;
 
 /// An operand as it lies: elements from one of its rows, columns or matrices to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl MatMulProblem {
     ///
     /// # Errors
     /// Fails when lengths do not meet.
-    pub(crate) fn new(spec: MatMulSpec, shapes: &GpuShapes) -> Result<Self, String> {
+    pub(crate) fn new(spec: MatMulSpec, shapes: &NodeShapes) -> Result<Self, String> {
         let mut a = turned(shapes.input(0)?, spec.a);
         let mut b = turned(shapes.input(1)?, spec.b);
         let mut whole = shapes.output(0)?.to_vec();
@@ -313,11 +313,13 @@ impl MatMulOperand {
 
 #[cfg(test)]
 mod tests {
+    use galatea_runtime::ValueShape;
+
     use super::*;
 
     fn problem(a: &[usize], b: &[usize], out: &[usize]) -> MatMulProblem {
-        let of = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
-        let shapes = GpuShapes {
+        let of = |shape: &[usize]| Some(ValueShape::new(DataType::Fp32, shape.to_vec()));
+        let shapes = NodeShapes {
             inputs: vec![of(a), of(b)],
             outputs: vec![of(out)],
             constants: vec![None, None],

@@ -6,7 +6,8 @@ use super::problem::MatMulProblem;
 use super::spec::MatMulSpec;
 use super::variant::MatMulVariant;
 use crate::device::GpuCapabilities;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, ShaderBinding};
+use galatea_runtime::{NodeShapes, ValueShape};
 
 /// `batch` products of contiguous `m × k` and `k × n`.
 pub(crate) struct ProductStack {
@@ -30,9 +31,12 @@ impl ProductStack {
     ) -> Result<(), String> {
         let &Self { batch, m, n, k, .. } = self;
         let [a, b, out] = self.operands.each_ref().map(|(_, dtype)| *dtype);
-        let shapes = GpuShapes {
-            inputs: vec![Some((a, vec![batch, m, k])), Some((b, vec![batch, k, n]))],
-            outputs: vec![Some((out, vec![batch, m, n]))],
+        let shapes = NodeShapes {
+            inputs: vec![
+                Some(ValueShape::new(a, vec![batch, m, k])),
+                Some(ValueShape::new(b, vec![batch, k, n])),
+            ],
+            outputs: vec![Some(ValueShape::new(out, vec![batch, m, n]))],
             constants: vec![None; 2],
         };
         let problem = MatMulProblem::new(MatMulSpec::PLAIN, &shapes)?;

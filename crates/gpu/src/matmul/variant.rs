@@ -10,7 +10,8 @@ use super::tiled::TileSizes;
 use super::vector::VectorConfig;
 use crate::choices::{KernelFamily, label, ways};
 use crate::device::GpuCapabilities;
-use crate::kernel::{DispatchStep, GpuShapes};
+use crate::kernel::DispatchStep;
+use galatea_runtime::NodeShapes;
 
 /// Storage of the operands of a plain matrix multiplication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct TransposedOperands {
 }
 
 impl TransposedOperands {
-    fn problem(self, shapes: &GpuShapes) -> Result<MatMulProblem, String> {
+    fn problem(self, shapes: &NodeShapes) -> Result<MatMulProblem, String> {
         let mut spec = MatMulSpec { halves: self.halves, ..MatMulSpec::PLAIN };
         (spec.a.matrix, spec.b.matrix) = (self.a, self.b);
         MatMulProblem::new(spec, shapes)
@@ -90,7 +91,7 @@ impl MatMulVariant {
     /// # Errors
     /// Fails when lengths do not meet.
     pub fn few(
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         turns: TransposedOperands,
         capabilities: &GpuCapabilities,
     ) -> Result<Vec<Self>, String> {
@@ -237,7 +238,7 @@ impl MatMulVariant {
     /// # Errors
     /// Fails when lengths do not meet.
     pub fn chosen(
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         turns: TransposedOperands,
         capabilities: &GpuCapabilities,
     ) -> Result<Self, String> {
@@ -250,7 +251,7 @@ impl MatMulVariant {
     /// Fails when lengths do not meet or are beyond the device.
     pub fn step(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         turns: TransposedOperands,
         capabilities: &GpuCapabilities,
     ) -> Result<DispatchStep, String> {
@@ -285,6 +286,8 @@ fn fill<T>(
 mod tests {
     use galatea_tensor::DataType;
 
+    use galatea_runtime::ValueShape;
+
     use super::*;
     use crate::device::CooperativeMatrix;
 
@@ -302,10 +305,10 @@ mod tests {
     }
 
     fn chosen(dtype: DataType, [m, n, k]: [usize; 3], halves: bool) -> MatMulVariant {
-        let of = |shape: [usize; 2]| Some((dtype, shape.to_vec()));
+        let of = |shape: [usize; 2]| Some(ValueShape::new(dtype, shape.to_vec()));
         let inputs = vec![of([m, k]), of([k, n])];
         let outputs = vec![of([m, n])];
-        let shapes = GpuShapes { inputs, outputs, constants: vec![None, None] };
+        let shapes = NodeShapes { inputs, outputs, constants: vec![None, None] };
         let turns = TransposedOperands { halves, ..TransposedOperands::default() };
         MatMulVariant::chosen(&shapes, turns, &device(16)).unwrap()
     }

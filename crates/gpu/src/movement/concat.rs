@@ -7,9 +7,8 @@ use super::strided::{head, start};
 use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
-use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
-};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, param};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "concat", domain: "", ops: &["Concat"], supports, build };
@@ -57,7 +56,7 @@ pub(crate) fn put_columns(
 }
 
 impl GpuKernel for ConcatKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         param(result.iter().product())?;
         let axis = position(self.axis, result.len())?;

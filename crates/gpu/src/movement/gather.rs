@@ -9,10 +9,9 @@ use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;
-use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
-};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, param};
 use crate::parts;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "gather",
@@ -128,7 +127,7 @@ impl GatherParts {
 }
 
 impl GpuKernel for GatherKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let data = shapes.input(0)?;
         let picks = shapes.input(1)?;
         let result = shapes.output(0)?;
@@ -193,7 +192,7 @@ fn slices(
 /// Whole rows of a table that is seen part by part; each dispatch writes the rows that its part has.
 fn picked_from(
     parts: &[(usize, usize)],
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     elements: usize,
     step: &mut DispatchStep,
 ) -> Result<(), String> {

@@ -10,8 +10,9 @@ use galatea_tensor::Tensor;
 use super::strided::{StridedPlaces, copy};
 use crate::cell::ElementCell;
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
 use crate::memory::DeviceBlock;
+use galatea_runtime::{NodeShapes, ValueShape};
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "known",
@@ -45,14 +46,14 @@ struct KnownValueKernel {
 }
 
 impl GpuKernel for KnownValueKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
         let mut inputs = Vec::new();
         for (index, known) in shapes.constants.iter().enumerate() {
             inputs.push(match (known, shapes.inputs.get(index)) {
                 (Some(tensor), _) => Some(tensor.clone()),
                 // Only its shape counts.
-                (None, Some(Some((dtype, shape)))) => {
+                (None, Some(Some(ValueShape { dtype, shape }))) => {
                     Some(Tensor::zeros(*dtype, shape).map_err(|error| failed(&error))?)
                 }
                 (None, _) => None,

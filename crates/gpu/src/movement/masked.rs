@@ -8,7 +8,8 @@ use super::strided::{head, start};
 use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, entry};
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuShapes, ShaderBinding, param};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, ShaderBinding, param};
+use galatea_runtime::NodeShapes;
 
 pub(super) const TRIANGLE: GpuKernelRow = GpuKernelRow {
     name: "triangle",
@@ -33,7 +34,7 @@ struct TriangleKernel {
 }
 
 impl GpuKernel for TriangleKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let elements: usize = shape.iter().product();
         param(elements)?;
@@ -95,7 +96,7 @@ struct OneHotKernel {
 }
 
 impl GpuKernel for OneHotKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let result = shapes.output(0)?;
         let elements: usize = result.iter().product();
         param(elements)?;

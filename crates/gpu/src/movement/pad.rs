@@ -9,7 +9,8 @@ use super::sampled::{AxisSamples, OutsideFill, SampledMovement};
 use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "pad", domain: "", ops: &["Pad"], supports, build };
@@ -71,7 +72,7 @@ fn places(mode: PadMode, len: usize, begin: i64, end: i64) -> Result<Vec<AxisSam
 }
 
 impl GpuKernel for PadKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let rank = shape.len();
         let given = match &self.op.pads {
@@ -118,7 +119,7 @@ impl PadKernel {
     /// Halves travel as their bits.
     fn halves(
         &self,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         axes: Vec<Vec<AxisSamples>>,
         step: &mut DispatchStep,
     ) -> Result<(), String> {

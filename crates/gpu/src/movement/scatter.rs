@@ -12,9 +12,8 @@ use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::element::{DispatchParams, entry};
 use crate::elementwise::broadcast::contiguous;
-use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
-};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, param};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "scatter",
@@ -64,7 +63,7 @@ fn single(dtype: DataType) -> Result<ElementCell, String> {
 }
 
 impl GpuKernel for ScatterKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let data = shapes.input(0)?;
         let picks = shapes.input(1)?;
         let updates: usize = shapes.input(2)?.iter().product();

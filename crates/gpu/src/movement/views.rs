@@ -10,7 +10,8 @@ use super::strided::{StridedPlaces, copy};
 use crate::axis::position;
 use crate::cell::ElementCell;
 use crate::elementwise::broadcast::steps;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
+use galatea_runtime::{NodeShapes, ValueShape};
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "move",
@@ -78,7 +79,7 @@ fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
 struct StridedCopyKernel(StridedView);
 
 /// A slice as a slice of tensors wants its inputs.
-fn slice(op: &Slice, shapes: &GpuShapes, shape: &[usize]) -> Result<StridedPlaces, String> {
+fn slice(op: &Slice, shapes: &NodeShapes, shape: &[usize]) -> Result<StridedPlaces, String> {
     let known: Vec<Option<&Tensor>> = shapes.constants.iter().map(Option::as_ref).collect();
     if (1..shapes.inputs.len()).any(|index| shapes.has(index) && known[index].is_none()) {
         return Err("a range is not known".into());
@@ -96,7 +97,7 @@ fn slice(op: &Slice, shapes: &GpuShapes, shape: &[usize]) -> Result<StridedPlace
     Ok(places)
 }
 
-fn places(view: &StridedView, shapes: &GpuShapes) -> Result<StridedPlaces, String> {
+fn places(view: &StridedView, shapes: &NodeShapes) -> Result<StridedPlaces, String> {
     let shape = shapes.input(0)?;
     let result = shapes.output(0)?;
     let all = StridedPlaces::all(shape);
@@ -135,7 +136,7 @@ fn places(view: &StridedView, shapes: &GpuShapes) -> Result<StridedPlaces, Strin
 }
 
 impl GpuKernel for StridedCopyKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let from = (ShaderBinding::Input(0), shapes.dtype(0)?);
         if let StridedView::Split(axis) = self.0 {
             return split(axis, shapes, step);
@@ -149,12 +150,12 @@ impl GpuKernel for StridedCopyKernel {
 }
 
 /// Each piece is a slice.
-fn split(axis: i64, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+fn split(axis: i64, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
     let shape = shapes.input(0)?;
     let axis = position(axis, shape.len())?;
     let mut before = 0;
     for (index, output) in shapes.outputs.iter().enumerate() {
-        let Some((dtype, lengths)) = output else {
+        let Some(ValueShape { dtype, shape: lengths }) = output else {
             return Err("a piece that nobody wants has no length".into());
         };
         let mut places = StridedPlaces::all(shape);

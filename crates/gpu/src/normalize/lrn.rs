@@ -4,15 +4,16 @@ use galatea_graph::ops::normalize::Lrn;
 
 use crate::element::{DispatchParams, THREADS, declare, entry, load, shader, store_quad};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param,
 };
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "lrn", domain: "", ops: &["LRN"], supports, build };
 
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     view.operator::<Lrn>()?;
-    view.floats(&[0])
+    view.floats_throughout(&[0])
 }
 
 fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
@@ -22,7 +23,7 @@ fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
 struct LrnKernel(Lrn);
 
 impl GpuKernel for LrnKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let Lrn { alpha, beta, bias, size } = self.0;
         let shape = shapes.input(0)?;
         let elements = shape.iter().product::<usize>();

@@ -12,7 +12,8 @@ use super::generate::{ParameterIndex, RowProgram, SideOperand, dispatch};
 use crate::axis::position;
 use crate::device::GpuDevice;
 use crate::elementwise::broadcast::{contiguous, merge, steps};
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ONNX: GpuKernelRow = GpuKernelRow {
     name: "normalize",
@@ -79,7 +80,7 @@ fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
             return Err(format!("output {index} is no float of this device"));
         }
     }
-    view.floats(&(0..view.node.inputs.len()).collect::<Vec<_>>())
+    view.floats_throughout(&(0..view.node.inputs.len()).collect::<Vec<_>>())
 }
 
 fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
@@ -92,7 +93,7 @@ struct NormalizationKernel {
 }
 
 /// A parameter that broadcasts to the axes of a row.
-fn along(shapes: &GpuShapes, input: usize, row: &[usize]) -> Result<SideOperand, String> {
+fn along(shapes: &NodeShapes, input: usize, row: &[usize]) -> Result<SideOperand, String> {
     let shape = shapes.input(input)?;
     // Leading axes of length 1 do not count.
     let shape = &shape[shape.len().saturating_sub(row.len())..];
@@ -106,12 +107,12 @@ fn along(shapes: &GpuShapes, input: usize, row: &[usize]) -> Result<SideOperand,
     Ok(SideOperand { input, dtype: shapes.dtype(input)?, at })
 }
 
-fn at(shapes: &GpuShapes, input: usize, at: ParameterIndex) -> Result<SideOperand, String> {
+fn at(shapes: &NodeShapes, input: usize, at: ParameterIndex) -> Result<SideOperand, String> {
     Ok(SideOperand { input, dtype: shapes.dtype(input)?, at })
 }
 
 impl NormalizationKernel {
-    fn rows(&self, shapes: &GpuShapes) -> Result<RowProgram, String> {
+    fn rows(&self, shapes: &NodeShapes) -> Result<RowProgram, String> {
         let shape = shapes.input(0)?;
         let rank = shape.len();
         let first = match self.form {
@@ -187,7 +188,7 @@ impl NormalizationKernel {
 }
 
 impl GpuKernel for NormalizationKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let rows = self.rows(shapes)?;
         if rows.dtype == rows.output {
             // Threads that share a row have read it before they write it.

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::choices::TuningChoices;
 use crate::device::GpuDevice;
-use crate::kernel::is_view;
-use crate::kernel::{DispatchStep, GpuKernel, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, ShaderBinding};
 use crate::memory::{BufferReach, DeviceBlock, STEP};
 use crate::stream::ConstantPages;
+use galatea_runtime::NodeShapes;
 
 /// Inputs from which a plan is made.
 pub(crate) struct PlanInputs<'a> {
@@ -117,12 +117,12 @@ fn narrow(graph: &Graph, facts: &mut [Option<Fact>]) {
         edge[id.index()] = true;
     }
     // Bytes that a view shares with an edge are the edge's.
-    for node in graph.nodes.iter().filter(|node| is_view(node)) {
+    for node in graph.nodes.iter().filter(|node| node.is_view()) {
         if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
             edge[to.index()] |= edge[from.index()];
         }
     }
-    for node in graph.nodes.iter().rev().filter(|node| is_view(node)) {
+    for node in graph.nodes.iter().rev().filter(|node| node.is_view()) {
         if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
             edge[from.index()] |= edge[to.index()];
         }
@@ -169,24 +169,6 @@ fn wide(bytes: usize) -> u64 {
     bytes as u64
 }
 
-/// Types and lengths of a node's values.
-pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Option<GpuShapes> {
-    let node = &graph.nodes[index];
-    let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
-        let Some(id) = slot else { return Some(None) };
-        let fact = facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
-        Some(Some((fact.dtype, fact.known_shape()?)))
-    };
-    let value = |slot: &Option<ValueId>| {
-        slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
-    };
-    Some(GpuShapes {
-        inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
-        outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
-        constants: node.inputs.iter().map(value).collect(),
-    })
-}
-
 impl<'a, 'b> PlanBuilder<'a, 'b> {
     fn new(
         graph: &'a Graph,
@@ -196,7 +178,7 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
     ) -> Self {
         let count = graph.values().len();
         let mut root: Vec<usize> = (0..count).collect();
-        for node in graph.nodes.iter().filter(|node| is_view(node)) {
+        for node in graph.nodes.iter().filter(|node| node.is_view()) {
             if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
                 root[to.index()] = root[from.index()];
             }
@@ -237,7 +219,7 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
         let needed = needed_nodes(self.graph, self.wanted);
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let known = || node.outputs.iter().flatten().all(|&id| self.is_constant(id));
-            if is_view(node) || !needed[index] || known() {
+            if node.is_view() || !needed[index] || known() {
                 continue;
             }
             let refused = |reason: String| {
@@ -245,9 +227,10 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
             };
             let kernel = kernels.get(index).and_then(Option::as_ref);
             let kernel = kernel.ok_or_else(|| refused("no kernel takes this node".into()))?;
-            let shapes = shapes(self.graph, &self.facts, index).ok_or_else(|| {
-                refused("a length of it is known only when the run has come so far".into())
-            })?;
+            let shapes =
+                NodeShapes::known(&self.graph.nodes[index], &self.facts).ok_or_else(|| {
+                    refused("a length of it is known only when the run has come so far".into())
+                })?;
             let mut step = DispatchStep::asking(choices.clone());
             kernel.bind(&shapes, &mut step).map_err(refused)?;
             drafts.push(LoweredNode { node: index, step, scratch: Vec::new(), copies: Vec::new() });

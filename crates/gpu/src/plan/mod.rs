@@ -12,7 +12,7 @@ mod work;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use build::{PlanInputs, PlanTarget, build, device_facts, halved, shapes};
+pub(crate) use build::{PlanInputs, PlanTarget, build, device_facts, halved};
 use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, Tensor};

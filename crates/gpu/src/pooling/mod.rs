@@ -7,9 +7,10 @@ use crate::element::{
     DispatchParams, ShaderKind, THREADS, declare, entry, load, load_quad, shader, store_quad,
 };
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param,
 };
 use crate::reduce::range;
+use galatea_runtime::NodeShapes;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] = &[
@@ -88,7 +89,7 @@ struct PoolingAxis {
 }
 
 impl GpuKernel for PoolingKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let elements = shapes.output(0)?.iter().product::<usize>();
         param(elements)?;

@@ -6,10 +6,10 @@ use minijinja::context;
 
 use crate::device::KernelShader;
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "dynamic-quantise",
@@ -78,7 +78,7 @@ pub(crate) fn dispatch(
 struct DynamicQuantizeKernel;
 
 impl GpuKernel for DynamicQuantizeKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let elements = shapes.input(0)?.iter().product();
         let mut place = |output: usize| match shapes.wants(output) {
             true => ShaderBinding::Output(output),

@@ -6,9 +6,10 @@ use galatea_graph::ops::fused::LookUp;
 use minijinja::context;
 
 use crate::device::KernelShader;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuShapes, ShaderBinding, fold, param};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, ShaderBinding, fold, param};
 use crate::memory::DeviceBlock;
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow = GpuKernelRow {
     name: "look-up",
@@ -28,7 +29,7 @@ pub(super) const ROW: GpuKernelRow = GpuKernelRow {
 struct LookUpKernel(Arc<DeviceBlock>);
 
 impl GpuKernel for LookUpKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let words = shapes.input(0)?.iter().product::<usize>().div_ceil(4);
         let source = render(include_str!("look_up.wgsl"), context!())?;
         let table = ShaderBinding::Weights(Arc::clone(&self.0));

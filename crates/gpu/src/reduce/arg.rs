@@ -7,7 +7,8 @@ use galatea_graph::ops::reduce::{ArgReduce, ArgReduceKind};
 use super::fold::{FoldEnds, ReducedSourceAxes, ReductionFold, fold};
 use crate::device::GpuDevice;
 use crate::element::ShaderKind;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "arg", domain: "", ops: &["ArgMax", "ArgMin"], supports, build };
@@ -69,7 +70,7 @@ struct ArgKernel {
 }
 
 impl GpuKernel for ArgKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let axis = crate::axis::position(self.axis, shape.len())?;
         if shape[axis] == 0 && !shapes.output(0)?.contains(&0) {

@@ -6,7 +6,8 @@ use galatea_tensor::DataType;
 
 use super::fold::{FoldEnds, ReducedSourceAxes, ReductionFold, fold};
 use crate::element::ShaderKind;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
+use galatea_runtime::NodeShapes;
 use std::sync::Arc;
 
 use crate::device::GpuDevice;
@@ -187,7 +188,7 @@ struct ReductionKernel {
 
 impl ReducedAxes {
     /// Returns for each axis whether it is reduced.
-    fn axes(&self, shapes: &GpuShapes, rank: usize) -> Result<Vec<bool>, String> {
+    fn axes(&self, shapes: &NodeShapes, rank: usize) -> Result<Vec<bool>, String> {
         match self {
             Self::Planes { channels_last } => {
                 let channels = if *channels_last { rank - 1 } else { 1 };
@@ -210,7 +211,7 @@ impl ReducedAxes {
 }
 
 impl GpuKernel for ReductionKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let reduced = self.reduced.axes(shapes, shape.len())?;
         let axes = ReducedSourceAxes::new(shape, |axis| reduced[axis]);

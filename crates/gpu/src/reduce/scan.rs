@@ -5,8 +5,9 @@ use galatea_graph::ops::math::{Cumulative, CumulativeKind};
 use crate::axis::position;
 use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param,
 };
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "scan", domain: "", ops: &["CumSum", "CumProd"], supports, build };
@@ -39,7 +40,7 @@ struct ScanKernel {
 const TEAM: usize = 64;
 
 impl GpuKernel for ScanKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let elements: usize = shape.iter().product();
         param(elements)?;

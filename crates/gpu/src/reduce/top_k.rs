@@ -11,8 +11,9 @@ use crate::axis::position;
 use crate::cell::{CellPair, ElementCell};
 use crate::element::{DispatchParams, ShaderKind, THREADS, declare, entry, load, shader};
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param,
 };
+use galatea_runtime::NodeShapes;
 
 pub(super) const ROW: GpuKernelRow =
     GpuKernelRow { name: "top-k", domain: "", ops: &["TopK"], supports, build };
@@ -71,7 +72,7 @@ struct TopKSizes {
 }
 
 impl GpuKernel for TopKKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let shape = shapes.input(0)?;
         let output = if shapes.wants(0) { 0 } else { 1 };
         let axis = position(self.axis, shape.len())?;
@@ -106,7 +107,7 @@ impl TopKKernel {
         &self,
         stage: &TopKStage,
         bindings: Vec<ShaderBinding>,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
         let dtype = shapes.dtype(0)?;
@@ -160,7 +161,7 @@ impl TopKKernel {
 
     /// Elements and positions from the pairs of each lane.
     fn write(
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         pairs: ShaderBinding,
         sizes: &TopKSizes,
         step: &mut DispatchStep,

@@ -7,8 +7,9 @@ use galatea_tensor::DataType;
 
 use crate::cell::ElementCell;
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding};
 use crate::movement::sampled::{AxisSamples, OutsideFill, SampledMovement};
+use galatea_runtime::NodeShapes;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] =
@@ -24,7 +25,7 @@ fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     }
     match op.interpolation {
         ResizeInterpolation::Nearest(_) => ElementCell::supports(view, dtype),
-        _ => view.floats(&[0]),
+        _ => view.floats_throughout(&[0]),
     }
 }
 
@@ -39,7 +40,7 @@ struct ResizeKernel {
 }
 
 impl GpuKernel for ResizeKernel {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let op = &self.op;
         let shape = shapes.input(0)?;
         let known = |index: Option<usize>| {

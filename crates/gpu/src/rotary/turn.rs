@@ -8,10 +8,10 @@ use minijinja::context;
 
 use crate::device::KernelShader;
 use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, fold, param,
-    wgsl_float,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,
 };
 use crate::template::render;
+use galatea_runtime::NodeShapes;
 
 /// Halves turned by tables that broadcast, read in any order of axes.
 pub(super) const ROTARY: GpuKernelRow = GpuKernelRow {
@@ -24,7 +24,7 @@ pub(super) const ROTARY: GpuKernelRow = GpuKernelRow {
         if ranks.0 != 4 || ranks.1 > 4 {
             return Err(format!("vectors of rank {} and tables of rank {}", ranks.0, ranks.1));
         }
-        view.floats(&[0, 1, 2])
+        view.floats_throughout(&[0, 1, 2])
     },
     build: |view| Ok(Box::new(view.operator::<FusedRotary>()?.clone())),
 };
@@ -44,7 +44,7 @@ pub(super) const EMBEDDING: GpuKernelRow = GpuKernelRow {
         if tables != (wanted, wanted) {
             return Err(format!("tables of ranks {tables:?}"));
         }
-        view.floats(&[0, 1, 2])
+        view.floats_throughout(&[0, 1, 2])
     },
     build: |view| Ok(Box::new(view.operator::<RotaryEmbedding>()?.clone())),
 };
@@ -61,7 +61,7 @@ pub(super) const PAIR: GpuKernelRow = GpuKernelRow {
         if !view.has(3) || (view.rank(0)?, view.rank(4)?) != (3, 3) {
             return Err("a pair without positions or heads side by side".into());
         }
-        view.floats(&[0, 1, 2, 4])
+        view.floats_throughout(&[0, 1, 2, 4])
     },
     build: |view| Ok(Box::new(view.operator::<RotaryPair>()?.clone())),
 };
@@ -78,7 +78,7 @@ pub(super) const CONTRIB: GpuKernelRow = GpuKernelRow {
         if !view.has(1) || view.rank(1)? > 2 || (view.rank(2)?, view.rank(3)?) != (2, 2) {
             return Err("positions or tables of another rank".into());
         }
-        view.floats(&[0, 2, 3])
+        view.floats_throughout(&[0, 2, 3])
     },
     build: |view| Ok(Box::new(view.operator::<ContribRotaryEmbedding>()?.clone())),
 };
@@ -126,7 +126,7 @@ struct RotaryDispatch {
 }
 
 impl RotaryDispatch {
-    fn dispatch(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn dispatch(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let [batch, heads, sequence, width] = self.shape;
         let units = width.checked_sub(self.pairs).ok_or("more pairs than elements")?;
         let (other, other_heads, other_steps) = self.other.unwrap_or_default();
@@ -184,7 +184,7 @@ fn steps(shape: [usize; 4]) -> [usize; 4] {
 }
 
 impl GpuKernel for FusedRotary {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let stored: [usize; 4] =
             shapes.input(0)?.try_into().map_err(|_| "X has not four axes".to_owned())?;
         let shape = self.perm.map(|axis| stored[axis]);
@@ -235,7 +235,7 @@ fn heads(shape: &[usize], heads: Option<usize>) -> Result<([usize; 4], [usize; 4
 
 /// A table by positions.
 fn by_position(
-    shapes: &GpuShapes,
+    shapes: &NodeShapes,
     input: usize,
     pairs: usize,
 ) -> Result<(usize, RotaryTable), String> {
@@ -246,7 +246,7 @@ fn by_position(
 }
 
 impl GpuKernel for RotaryEmbedding {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (shape, x_steps) = heads(shapes.input(0)?, self.num_heads)?;
         let pairs = self.pairs(shape[3]).map_err(|error| error.to_string())?;
         let [batch, _, sequence, _] = shape;
@@ -275,7 +275,7 @@ impl GpuKernel for RotaryEmbedding {
 }
 
 impl GpuKernel for RotaryPair {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let (shape, x_steps) = heads(shapes.input(0)?, self.first.num_heads)?;
         let ([batch, count, sequence, width], steps) =
             heads(shapes.input(4)?, self.second.num_heads)?;
@@ -301,7 +301,7 @@ impl GpuKernel for RotaryPair {
 }
 
 impl GpuKernel for ContribRotaryEmbedding {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let &[rows, pairs] = shapes.input(2)? else { return Err("tables have two axes".into()) };
         let by_table = || shapes.input(0).ok()?.last()?.checked_div(2 * pairs);
         let (shape, x_steps) = heads(shapes.input(0)?, self.rotary.num_heads.or_else(by_table))?;

@@ -9,10 +9,9 @@ use crate::axis::position;
 use crate::choices::KernelFamily;
 use crate::device::GpuDevice;
 use crate::element::{DispatchParams, declare, load, load_quad, shader, store_quad};
-use crate::kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, GpuShapes, ShaderBinding, param,
-};
+use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, param};
 use crate::rows::{RowTeam, TEXT as ROWS_TEXT, TeamQuestion};
+use galatea_runtime::NodeShapes;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[GpuKernelRow] = &[GpuKernelRow {
@@ -40,7 +39,7 @@ fn parts(view: &GpuNodeView<'_>) -> Result<(i64, bool, bool), String> {
 fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
     parts(view)?;
     view.rank(0)?;
-    view.floats(&[0])
+    view.floats_throughout(&[0])
 }
 
 fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
@@ -87,7 +86,7 @@ impl SoftmaxRows {
 }
 
 impl GpuKernel for SoftmaxRows {
-    fn bind(&self, shapes: &GpuShapes, step: &mut DispatchStep) -> Result<(), String> {
+    fn bind(&self, shapes: &NodeShapes, step: &mut DispatchStep) -> Result<(), String> {
         let lengths = self.lengths(shapes.input(0)?)?;
         let SoftmaxLengths { len, inner, .. } = lengths;
         let rows = lengths.rows();

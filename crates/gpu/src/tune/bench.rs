@@ -10,10 +10,11 @@ use galatea_runtime::tune::TuningTarget as Tuned;
 use galatea_tensor::{DataType, Tensor, f16};
 
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuShapes, ShaderBinding};
+use crate::kernel::{DispatchStep, ShaderBinding};
 use crate::memory::DeviceBlock;
 use crate::plan::halved;
 use crate::trial::{BoundDispatch, StepTrial, TrialBuffers, bound};
+use galatea_runtime::{NodeShapes, ValueShape};
 
 /// Bytes that no cache holds: weights are found in memory then, as they are in a model of many layers.
 const ROTATED: u64 = 256 << 20;
@@ -34,7 +35,7 @@ pub(super) type CandidateBinder = Box<dyn Fn(usize) -> Result<DispatchStep, Stri
 /// The node and the lengths that candidates compute.
 pub(super) struct BenchCase {
     pub(super) operator: Arc<dyn Operator>,
-    pub(super) shapes: GpuShapes,
+    pub(super) shapes: NodeShapes,
     /// Contents of the inputs that are not filled with random numbers.
     pub(super) typical: Vec<Option<Tensor>>,
     /// Elements of weights that are no inputs.
@@ -142,9 +143,9 @@ impl CandidateBench {
 
     /// The values of all inputs, as they lie on the device.
     fn tensors(&self) -> Result<Vec<Option<Tensor>>, String> {
-        let GpuShapes { inputs, constants, .. } = &self.case.shapes;
-        let one = |(at, slot): (usize, &Option<(DataType, Vec<usize>)>)| {
-            let Some((dtype, shape)) = slot else { return Ok(None) };
+        let NodeShapes { inputs, constants, .. } = &self.case.shapes;
+        let one = |(at, slot): (usize, &Option<ValueShape>)| {
+            let Some(ValueShape { dtype, shape }) = slot else { return Ok(None) };
             let given = constants.get(at).and_then(Option::as_ref);
             let given = given.or(self.case.typical.get(at).and_then(Option::as_ref));
             match given {
@@ -191,8 +192,8 @@ impl CandidateBench {
             }
             copies.push(InputCopies { inputs, weights: HashMap::new() });
         }
-        let output = |slot: &Option<(DataType, Vec<usize>)>| {
-            let bytes = slot.as_ref().map_or(0, |(dtype, shape)| size_bytes(*dtype, shape));
+        let output = |slot: &Option<ValueShape>| {
+            let bytes = slot.as_ref().map_or(0, |value| size_bytes(value.dtype, &value.shape));
             DeviceBlock::new(device, bytes.max(16) as u64)
                 .map(Arc::new)
                 .map_err(|error| text(&error))
@@ -306,7 +307,7 @@ impl CandidateBench {
 
     fn results(&self, at: usize) -> Result<Vec<f32>, String> {
         let slot = self.case.shapes.outputs.get(at).and_then(Option::as_ref);
-        let (Some(stock), Some((dtype, shape))) = (&self.stock, slot) else {
+        let (Some(stock), Some(ValueShape { dtype, shape })) = (&self.stock, slot) else {
             return Err("there is no output".to_owned());
         };
         let mut bytes = vec![0; size_bytes(*dtype, shape)];
@@ -354,7 +355,7 @@ impl Tuned for CandidateBench {
 
     fn expected(&mut self) -> Result<Option<Vec<f32>>, String> {
         let slots = self.case.shapes.inputs.iter().chain(&self.case.shapes.outputs).flatten();
-        let elements: usize = slots.map(|(_, shape)| shape.iter().product::<usize>()).sum();
+        let elements: usize = slots.map(ValueShape::elements).sum();
         if elements + self.case.weights > REFERENCE {
             return Ok(None);
         }

@@ -11,12 +11,12 @@ use galatea_tensor::Tensor;
 use super::bench::{BenchCase, CandidateBench, can_make};
 use crate::choices::{AskedQuestion, TuningChoices};
 use crate::device::GpuDevice;
-use crate::kernel::{DispatchStep, GpuKernel, GpuShapes};
-use crate::plan::shapes;
+use crate::kernel::{DispatchStep, GpuKernel};
+use galatea_runtime::{NodeShapes, ValueShape};
 
 /// Binds a node, by its position in the graph.
 pub(crate) type NodeBinder =
-    Arc<dyn Fn(usize, &GpuShapes, &mut DispatchStep) -> Result<(), String>>;
+    Arc<dyn Fn(usize, &NodeShapes, &mut DispatchStep) -> Result<(), String>>;
 
 /// A partition whose choices are to be measured.
 pub(crate) struct TunablePartition<'a> {
@@ -38,7 +38,7 @@ impl TunablePartition<'_> {
         let mut seen = HashSet::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = self.kernels.get(index).and_then(Option::as_ref) else { continue };
-            let Some(shapes) = shapes(self.graph, self.facts, index) else { continue };
+            let Some(shapes) = NodeShapes::known(node, self.facts) else { continue };
             let mut step = DispatchStep::asking(self.choices.noting());
             if kernel.bind(&shapes, &mut step).is_err() {
                 continue;
@@ -59,7 +59,7 @@ impl TunablePartition<'_> {
         &self,
         index: usize,
         node: &Node,
-        shapes: &GpuShapes,
+        shapes: &NodeShapes,
         typical: Vec<Option<Tensor>>,
         asked: AskedQuestion,
     ) -> TuningProblem {
@@ -88,13 +88,13 @@ impl TunablePartition<'_> {
 }
 
 /// Returns the contents of inputs that are not made up; `None` if one must be known and is not.
-fn typical(kernel: &dyn GpuKernel, shapes: &GpuShapes) -> Option<Vec<Option<Tensor>>> {
-    let one = |(at, slot): (usize, &Option<_>)| {
+fn typical(kernel: &dyn GpuKernel, shapes: &NodeShapes) -> Option<Vec<Option<Tensor>>> {
+    let one = |(at, slot): (usize, &Option<ValueShape>)| {
         let constant = shapes.constants.get(at).is_some_and(Option::is_some);
         match slot {
-            Some((dtype, _)) if !constant => {
+            Some(value) if !constant => {
                 let typical = kernel.typical(at, shapes);
-                (typical.is_some() || can_make(*dtype)).then_some(typical)
+                (typical.is_some() || can_make(value.dtype)).then_some(typical)
             }
             _ => Some(None),
         }

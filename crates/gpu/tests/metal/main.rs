@@ -24,8 +24,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_gpu::{
-    CooperativeMatrix, GpuCapabilities, GpuDevice, GpuKernelRow, GpuNodeView, KernelShader,
-    PoolConfig, find_row, rows,
+    CooperativeMatrix, GpuCapabilities, GpuDevice, GpuKernelRow, GpuNodeView, KERNELS,
+    KernelShader, PoolConfig,
 };
 use galatea_graph::{Fact, Graph, infer};
 use galatea_runtime::{
@@ -97,7 +97,7 @@ impl Subject<'_> {
         let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
         let node = &graph.nodes[0];
         let view = GpuNodeView { graph, node, facts: &facts, device: self.device, precision };
-        let row = find_row(&view)?;
+        let row = KERNELS.find(&view)?;
         self.count(graph, &given, row);
         let key = (row.name, row.domain, row.ops);
         self.rows.insert(key);
@@ -235,7 +235,7 @@ const SAME: &[&str] = &["ConstantOfShape", "Range", "Scatter", "Shape", "Size", 
 fn every_kernel_is_metal_of_an_apple_gpu() {
     check(apple(), |subject| {
         let mut missing = Vec::new();
-        for row in rows() {
+        for row in KERNELS.rows() {
             if !subject.rows.contains(&(row.name, row.domain, row.ops)) {
                 missing.push(format!("{} of '{}' {:?}", row.name, row.domain, row.ops));
             }

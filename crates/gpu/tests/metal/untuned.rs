@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use galatea_gpu::rows;
+use galatea_gpu::KERNELS;
 
 use crate::RowKey;
 
@@ -41,7 +41,7 @@ const UNTUNED: &[(&str, &str)] = &[
 pub(crate) fn wrong(asking: &HashSet<RowKey>) -> Vec<String> {
     let reason = |name: &str| UNTUNED.iter().find(|(own, _)| *own == name);
     let mut wrong = Vec::new();
-    for row in rows() {
+    for row in KERNELS.rows() {
         let asks = asking.contains(&(row.name, row.domain, row.ops));
         match (asks, reason(row.name)) {
             (true, Some(_)) => wrong.push(format!("{} asks, and is listed as untuned", row.name)),
@@ -49,7 +49,7 @@ pub(crate) fn wrong(asking: &HashSet<RowKey>) -> Vec<String> {
             _ => {}
         }
     }
-    let known = |name: &str| rows().any(|row| row.name == name);
+    let known = |name: &str| KERNELS.rows().any(|row| row.name == name);
     let gone = UNTUNED.iter().filter(|(name, _)| !known(name));
     wrong.extend(gone.map(|(name, _)| format!("there is no {name}")));
     wrong

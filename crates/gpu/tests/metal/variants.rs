@@ -9,7 +9,7 @@ use galatea_gpu::attention::{
 use galatea_gpu::blocks::{self, BlockKernelChoice, GEMV_CONFIGS, TILED_CONFIGS};
 use galatea_gpu::conv::GpuConvKernel;
 use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
-use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, GpuShapes, StepTrial};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel, StepTrial};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::convolution::{Conv, FusedConv, WindowPadding};
 use galatea_graph::ops::fused::{
@@ -18,6 +18,7 @@ use galatea_graph::ops::fused::{
 use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_graph::{Dim, Fact, GALATEA_DOMAIN, Graph, Operator};
 use galatea_runtime::Precision;
+use galatea_runtime::{NodeShapes, ValueShape};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::Subject;
@@ -28,16 +29,17 @@ const TYPES: [DataType; 2] = [DataType::Fp32, DataType::Fp16];
 /// Shapes of inputs and outputs.
 type Lens<'a> = &'a [(DataType, &'a [usize])];
 
-fn shapes(inputs: Lens, outputs: Lens) -> GpuShapes {
-    let all =
-        |list: Lens| list.iter().map(|(dtype, shape)| Some((*dtype, shape.to_vec()))).collect();
-    GpuShapes { inputs: all(inputs), outputs: all(outputs), constants: vec![None; inputs.len()] }
+fn shapes(inputs: Lens, outputs: Lens) -> NodeShapes {
+    let all = |list: Lens| {
+        list.iter().map(|(dtype, shape)| Some(ValueShape::new(*dtype, shape.to_vec()))).collect()
+    };
+    NodeShapes { inputs: all(inputs), outputs: all(outputs), constants: vec![None; inputs.len()] }
 }
 
 /// Has the shaders of a step compiled.
-fn compile(device: &Arc<GpuDevice>, step: &DispatchStep, shapes: &GpuShapes) {
-    let bytes = |of: &Option<(DataType, Vec<usize>)>| {
-        let (dtype, shape) = of.as_ref().unwrap();
+fn compile(device: &Arc<GpuDevice>, step: &DispatchStep, shapes: &NodeShapes) {
+    let bytes = |of: &Option<ValueShape>| {
+        let ValueShape { dtype, shape } = of.as_ref().unwrap();
         shape.iter().product::<usize>() * dtype.size_bytes().unwrap()
     };
     let inputs: Vec<Vec<u8>> = shapes.inputs.iter().map(|of| vec![0; bytes(of)]).collect();
@@ -46,7 +48,7 @@ fn compile(device: &Arc<GpuDevice>, step: &DispatchStep, shapes: &GpuShapes) {
     StepTrial::new(device, step, &inputs, &outputs, 1).unwrap();
 }
 
-fn bound(device: &Arc<GpuDevice>, kernel: &dyn GpuKernel, shapes: &GpuShapes) {
+fn bound(device: &Arc<GpuDevice>, kernel: &dyn GpuKernel, shapes: &NodeShapes) {
     let mut step = DispatchStep::default();
     kernel.bind(shapes, &mut step).unwrap();
     compile(device, &step, shapes);

@@ -1,10 +1,11 @@
 //! Facts about operators: what rows say, and how they are found.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 use crate::Node;
 use crate::operator::OpDef;
+use crate::ops::shape::{Dropout, DropoutMode};
 use crate::traits::{DataMovement, ElementwiseInputs, NumericClass, OpTraits, RowIndependence};
 
 /// Returns the facts about an operator; nothing about an unknown one.
@@ -16,11 +17,28 @@ pub fn traits(domain: &str, name: &str) -> OpTraits {
     all.get(&(domain, name)).copied().unwrap_or(OpTraits::NONE)
 }
 
+/// Returns the ONNX operators of [views](Node::is_view).
+#[must_use]
+pub fn views() -> BTreeSet<&'static str> {
+    let keeps = super::all().filter(|def| def.traits.movement == DataMovement::Keeps);
+    keeps.map(|def| def.name).chain(["Dropout"]).collect()
+}
+
 impl Node {
     /// Returns the facts about the node's operator.
     #[must_use]
     pub fn traits(&self) -> OpTraits {
         traits(&self.domain, &self.op_type)
+    }
+
+    /// Returns whether the first output has the elements of the first input under another shape, and nobody wants
+    /// a further one. Both may then share memory.
+    #[must_use]
+    pub fn is_view(&self) -> bool {
+        let passes = |dropout: &Dropout| dropout.training == DropoutMode::Never;
+        let keeps = self.traits().movement == DataMovement::Keeps;
+        (keeps || self.operator::<Dropout>().is_some_and(passes))
+            && self.outputs.iter().skip(1).all(Option::is_none)
     }
 }
 
@@ -47,6 +65,12 @@ impl OpDef {
     /// Keeps rows of the first input apart.
     pub(crate) const fn rows_apart_from_weights(mut self) -> Self {
         self.traits.rows = RowIndependence::ApartFromWeights;
+        self
+    }
+
+    /// Keeps the elements of the first input and their order.
+    pub(crate) const fn keeps(mut self) -> Self {
+        self.traits.movement = DataMovement::Keeps;
         self
     }
 

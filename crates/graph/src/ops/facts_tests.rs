@@ -6,7 +6,7 @@ use super::*;
 use crate::attribute::{AttributeValue, Attributes};
 use crate::operator::OperatorInputs;
 use crate::ops::{all, parse};
-use crate::{ONNX_DOMAIN, converted};
+use crate::{DataMovement, ONNX_DOMAIN, converted};
 
 /// Rows of the samples, and elements of a row.
 const ROWS: usize = 4;
@@ -178,6 +178,8 @@ fn operators_that_move_elements_give_those_of_their_first_input() {
         let Some(found) = samples.iter().find_map(|inputs| run(def, inputs)) else { continue };
         let known = bits(&x);
         assert!(bits(&found).iter().all(|one| known.contains(one)), "{} computes", def.name);
+        let keeps = def.traits.movement == DataMovement::Keeps;
+        assert!(!keeps || bits(&found) == known, "{} moves elements", def.name);
         checked += 1;
     }
     assert!(checked > 10, "{checked}");

@@ -43,7 +43,7 @@ pub mod transformer;
 mod values;
 pub mod vision;
 
-pub use facts::traits;
+pub use facts::{traits, views};
 
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};

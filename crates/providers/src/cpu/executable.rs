@@ -10,8 +10,9 @@ use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    BufferExchange, Executable, ExecutableTraits, MemoryReport, PartitionReport, PartitionResult,
-    PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions, TunableKernels,
+    BufferExchange, Executable, ExecutableTraits, MemoryReport, NodeShapes, PartitionReport,
+    PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions,
+    TunableKernels,
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
@@ -19,7 +20,7 @@ use super::body::CpuBody;
 use super::kernel::{CpuKernel, KernelChoices, StepCall, WeightBytes};
 use super::route::BlasRoute;
 use super::schedule::{
-    CpuSchedule, PlannedStep, StepAction, StepSource, StepTarget, facts_of, schedule, shapes,
+    CpuSchedule, PlannedStep, StepAction, StepSource, StepTarget, facts_of, schedule,
 };
 use super::tune;
 
@@ -203,7 +204,7 @@ impl CpuExecutable {
         let space = tune::thread_space(all);
         for step in &mut schedule.steps {
             let node = &self.graph.nodes[step.node];
-            let Some(shapes) = shapes(node, &facts) else { continue };
+            let Some(shapes) = NodeShapes::known(node, &facts) else { continue };
             let (family, bucket) =
                 tune::thread_key(self.names[step.node], self.options.precision, &shapes);
             let chosen = choices.choose(&family, &bucket, &space);

@@ -7,8 +7,7 @@ use galatea_graph::{Fact, Graph, ValueId};
 use galatea_tensor::DataType;
 
 use super::kernel::CpuKernel;
-use super::schedule::shapes;
-use super::view::is_view;
+use galatea_runtime::NodeShapes;
 
 /// Which FP32 values a kernel takes and gives as BF16 too, by its choice for some shapes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,12 +48,14 @@ pub(super) fn narrow(
     }
     let mut parties = Vec::new();
     for (node, kernel) in graph.nodes.iter().zip(kernels) {
-        if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
+        if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
             && root[from.index()] == root[to.index()]
         {
             continue;
         }
-        let taken = kernel.as_ref().and_then(|kernel| Some(kernel.halves(&shapes(node, facts)?)));
+        let taken = kernel
+            .as_ref()
+            .and_then(|kernel| Some(kernel.halves(&NodeShapes::known(node, facts)?)));
         let Bf16Operands { inputs, output, together } = taken.unwrap_or_default();
         let mut party = Bf16Party { inputs: Vec::new(), output: None, together };
         for (at, id) in node.inputs.iter().enumerate() {

@@ -1,134 +1,55 @@
 //! Kernel rows: the way from a node to a step that runs over slices.
 
-use galatea_graph::{Fact, Graph, Node, OpError, Operator};
+use galatea_graph::OpError;
 use galatea_kernels::{Isa, KernelContext, RealSlice, RealsMut};
 use galatea_runtime::tune::{ConfigSpace, TuningCache, bucket};
-use galatea_runtime::{PackedWeights, Precision};
-use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef, bf16};
+use galatea_runtime::{KernelDevice, KernelRow, NodeShapes, NodeView, PackedWeights};
+use galatea_tensor::{DataType, Element, TensorMut, TensorRef, bf16};
 
 use super::halves::Bf16Operands;
 
 use super::route::BlasRoute;
 
-/// One kernel for one operator.
-#[derive(Clone, Copy)]
-pub struct CpuKernelRow {
-    /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
-    pub name: &'static str,
-    /// The operator's domain.
-    pub domain: &'static str,
-    /// The operators it is for.
-    pub ops: &'static [&'static str],
-    /// Checks whether it can run a node, as far as that is known before the shapes of a run are.
-    pub supports: fn(&CpuNodeView<'_>) -> Result<(), String>,
-    /// Prepares a node: packs weights. Called for supported nodes only.
-    pub build: fn(&CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String>,
-}
-
-impl std::fmt::Debug for CpuKernelRow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// A node with what is known about its values.
+/// The CPU as its kernels see it while they are built.
 #[derive(Clone, Copy, Debug)]
-pub struct CpuNodeView<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// The node.
-    pub node: &'a Node,
-    /// Facts by [`galatea_graph::ValueId::index`].
-    pub facts: &'a [Option<Fact>],
+pub struct CpuBuildContext<'a> {
     /// The instruction set to pack weights for.
     pub isa: Isa,
     /// Where packed weights come from and go to, if anywhere.
     pub packed: Option<&'a dyn PackedWeights>,
-    /// The precision of matrix multiplications and convolutions.
-    pub precision: Precision,
     /// The measured choices of the fastest candidates, if there are any.
     pub choices: Option<&'a dyn TuningCache>,
     /// A library that may compute products, if there is one.
     pub blas: Option<BlasRoute>,
 }
 
-impl<'a> CpuNodeView<'a> {
-    /// The fact of an input, if the input is present and anything is known.
-    #[must_use]
-    pub fn input(&self, index: usize) -> Option<&'a Fact> {
-        self.node.input(index).and_then(|id| self.facts[id.index()].as_ref())
-    }
-
-    /// The fact of an output, if the output is wanted and anything is known.
-    #[must_use]
-    pub fn output(&self, index: usize) -> Option<&'a Fact> {
-        self.node.output(index).and_then(|id| self.facts[id.index()].as_ref())
-    }
-
+impl CpuBuildContext<'_> {
     /// The candidate to take of several: the one that is known to be the fastest for such lengths,
     /// else the first.
     #[must_use]
     pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &ConfigSpace) -> usize {
         KernelChoices { chooser: self.choices, threads: 0 }.choose(family, lengths, space)
     }
+}
 
-    /// The value of a constant input.
-    #[must_use]
-    pub fn constant(&self, index: usize) -> Option<&'a Tensor> {
-        self.input(index).and_then(|fact| fact.value.as_ref())
-    }
+/// The table of CPU kernels.
+#[derive(Debug)]
+pub struct CpuKernels;
 
-    /// Returns whether the input is present.
-    #[must_use]
-    pub fn has(&self, index: usize) -> bool {
-        self.node.input(index).is_some()
-    }
+impl KernelDevice for CpuKernels {
+    type Seen<'a> = CpuBuildContext<'a>;
+    type Kernel = dyn CpuKernel;
 
-    /// The node's operator as the type `T`.
-    ///
-    /// # Errors
-    /// Fails when it is another one.
-    pub fn operator<T: Operator>(&self) -> Result<&'a T, String> {
-        self.node.operator::<T>().ok_or_else(|| {
-            format!("{} is not {}", self.node.operator_name(), std::any::type_name::<T>())
-        })
-    }
-
-    /// Refuses inputs of other types than FP32.
-    ///
-    /// # Errors
-    /// Names the first input (of those listed and present) that has another type.
-    pub fn floats(&self, inputs: &[usize]) -> Result<(), String> {
-        for &index in inputs {
-            if let Some(fact) = self.input(index)
-                && fact.dtype != DataType::Fp32
-            {
-                return Err(format!("input {index} is {}, the kernel takes FP32", fact.dtype));
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses a session of another precision.
-    ///
-    /// # Errors
-    /// Says which one it has.
-    pub fn wants(&self, precision: Precision) -> Result<(), String> {
-        if self.precision == precision {
-            return Ok(());
-        }
-        Err(format!("the session computes in {}", self.precision))
-    }
-
-    /// A constant FP32 input as its elements.
-    ///
-    /// # Errors
-    /// Fails when it is no constant, or of another type.
-    pub fn constant_floats(&self, index: usize) -> Result<Vec<f32>, String> {
-        let tensor = self.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
-        tensor.to_vec::<f32>().map_err(|error| error.to_string())
+    fn float_types(_: CpuBuildContext<'_>) -> &'static [DataType] {
+        &[DataType::Fp32]
     }
 }
+
+/// One CPU kernel for some operators.
+pub type CpuKernelRow = KernelRow<CpuKernels>;
+
+/// A node with what is known about its values, for CPU kernels.
+pub type CpuNodeView<'a> = NodeView<'a, CpuKernels>;
 
 /// Sources of choices that a kernel can ask when the shapes of a run are known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,88 +70,25 @@ impl KernelChoices<'_> {
     }
 }
 
-/// Types and shapes of one node in a run. Absent inputs and unwanted outputs are `None`.
-#[derive(Debug)]
-pub struct CpuShapes {
-    /// Types and shapes of the inputs.
-    pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Types and shapes of the outputs.
-    pub outputs: Vec<Option<(DataType, Vec<usize>)>>,
-    /// Values of the inputs that are known before the run.
-    pub constants: Vec<Option<Tensor>>,
-}
-
-impl CpuShapes {
-    /// The shape of an input.
-    ///
-    /// # Errors
-    /// Fails when it is absent.
-    pub fn input(&self, index: usize) -> Result<&[usize], String> {
-        match self.inputs.get(index) {
-            Some(Some((_, shape))) => Ok(shape),
-            _ => Err(format!("input {index} is missing")),
-        }
-    }
-
-    /// The type of an input.
-    ///
-    /// # Errors
-    /// Fails when it is absent.
-    pub fn dtype(&self, index: usize) -> Result<DataType, String> {
-        match self.inputs.get(index) {
-            Some(Some((dtype, _))) => Ok(*dtype),
-            _ => Err(format!("input {index} is missing")),
-        }
-    }
-
-    /// The data type of an output.
-    ///
-    /// # Errors
-    /// Fails when nobody wants it.
-    pub fn output_dtype(&self, index: usize) -> Result<DataType, String> {
-        match self.outputs.get(index) {
-            Some(Some((dtype, _))) => Ok(*dtype),
-            _ => Err(format!("output {index} is not wanted")),
-        }
-    }
-
-    /// The shape of an output.
-    ///
-    /// # Errors
-    /// Fails when nobody wants it.
-    pub fn output(&self, index: usize) -> Result<&[usize], String> {
-        match self.outputs.get(index) {
-            Some(Some((_, shape))) => Ok(shape),
-            _ => Err(format!("output {index} is missing")),
-        }
-    }
-
-    /// The known integers of an input.
-    #[must_use]
-    pub fn integers(&self, index: usize) -> Option<Vec<i64>> {
-        self.constants.get(index)?.as_ref()?.to_i64_vec().ok()
-    }
-}
-
 /// A node prepared for any shapes.
 pub trait CpuKernel: Send + Sync {
     /// Prepares a step for the shapes of a run: everything that depends on shapes only.
     ///
     /// # Errors
     /// Fails when the kernel cannot take these shapes; the node then runs by reference.
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String>;
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String>;
 
     /// Binds like [`CpuKernel::bind`], where the kernel can ask how it is fastest for these shapes.
     ///
     /// # Errors
     /// Fails like [`CpuKernel::bind`].
-    fn bind_chosen(&self, shapes: &CpuShapes, _: KernelChoices<'_>) -> Result<CpuStep, String> {
+    fn bind_chosen(&self, shapes: &NodeShapes, _: KernelChoices<'_>) -> Result<CpuStep, String> {
         self.bind(shapes)
     }
 
     /// Which FP32 values it takes and gives as BF16 too, where products are computed in BF16. The
     /// types that [`CpuKernel::bind`] then sees say which of them are.
-    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, _shapes: &NodeShapes) -> Bf16Operands {
         Bf16Operands::default()
     }
 

@@ -1,4 +1,4 @@
-//! The CPU: kernels from `galatea-kernels` where a row of [`FAMILIES`] takes the node, the
+//! The CPU: kernels from `galatea-kernels` where a row of [`KERNELS`] takes the node, the
 //! reference evaluation elsewhere, so that every model runs.
 //!
 //! Compiling packs weights once. For each set of input shapes a schedule is made and kept: shapes
@@ -17,12 +17,11 @@ mod rows;
 mod schedule;
 mod single;
 mod tune;
-mod view;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use galatea_graph::{Graph, Node, infer, rewrite};
+use galatea_graph::{Graph, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
 use galatea_runtime::cost::UnitCost;
 use galatea_runtime::{
@@ -33,14 +32,15 @@ use galatea_runtime::{
 use executable::CpuExecutable;
 pub use halves::Bf16Operands;
 pub use kernel::{
-    CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall,
-    StepFunction, StepOutput, WeightBytes,
+    CpuBuildContext, CpuKernel, CpuKernelRow, CpuKernels, CpuNodeView, CpuStep, KernelChoices,
+    StepCall, StepFunction, StepOutput, WeightBytes,
 };
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};
-pub use rows::FAMILIES;
+pub use rows::KERNELS;
 pub use single::in_single;
-pub use view::VIEWS;
+
+pub(crate) use galatea_runtime::NodeShapes;
 
 use crate::cores::HostCores;
 use crate::cost;
@@ -132,8 +132,9 @@ impl CpuProvider {
             let isa = self.isa;
             let precision = options.precision;
             let blas = self.blas;
-            let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
-            let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
+            let device = CpuBuildContext { isa, packed, choices, blas };
+            let view = CpuNodeView { graph, node, facts, precision, device };
+            let Ok(row) = KERNELS.find(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
                 Err(reason) => {
@@ -146,30 +147,6 @@ impl CpuProvider {
         let pool = Arc::clone(pool);
         Ok(CpuExecutable::new(graph, built, bodies, self.isa, self.blas, pool, options))
     }
-}
-
-/// All kernel rows, in the order in which they are tried.
-pub fn rows() -> impl Iterator<Item = &'static CpuKernelRow> {
-    FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// The first row that takes the node, or why none does.
-///
-/// # Errors
-/// Returns the reasons of the rows for this operator, or says that there is none.
-pub fn find_row(view: &CpuNodeView<'_>) -> Result<&'static CpuKernelRow, String> {
-    let Node { domain, op_type, .. } = view.node;
-    let mut reasons = Vec::new();
-    for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
-        match (row.supports)(view) {
-            Ok(()) => return Ok(row),
-            Err(reason) => reasons.push(format!("{}: {reason}", row.name)),
-        }
-    }
-    if reasons.is_empty() {
-        reasons.push("there is no kernel for this operator".into());
-    }
-    Err(reasons.join("; "))
 }
 
 /// The graph as kernels want it: what takes long in FP16 computed in FP32, convolutions with channels last,
@@ -212,7 +189,8 @@ impl CpuProvider {
         let choices = None;
         let isa = self.isa;
         let blas = None;
-        let view = CpuNodeView { graph, node, facts, isa, packed, precision, choices, blas };
+        let device = CpuBuildContext { isa, packed, choices, blas };
+        let view = CpuNodeView { graph, node, facts, precision, device };
         let demand = cost::demand(node, typical);
         let operations = demand.operations;
         let kernel_ns = || self.cost.seconds(operations, demand.bytes, demand.product) * 1e9;
@@ -221,13 +199,13 @@ impl CpuProvider {
             cost_ns,
             kernel: kernel.into(),
         };
-        if view::is_view(node) {
+        if node.is_view() {
             return (claim(0.0, "view"), None);
         }
         if !node.operator.bodies().is_empty() {
             return (claim(kernel_ns(), BODIES), None);
         }
-        match find_row(&view) {
+        match KERNELS.find(&view) {
             Ok(row) => (claim(kernel_ns(), row.name), None),
             Err(reason) => {
                 let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;

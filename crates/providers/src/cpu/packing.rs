@@ -39,21 +39,21 @@ impl ConstantMatrix {
         let Self { input, start, k, n, trans, factor } = *self;
         let form = format!(
             "matrix {LAYOUTS} {} {start} {k} {n} {trans:?} {:x}",
-            view.isa.name(),
+            view.device.isa.name(),
             factor.to_bits()
         );
         let weights =
             view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
         if let Some(found) = kept
-            && let Some(packed) = PackedB::from_data(view.isa, k, n, &found, 0)
+            && let Some(packed) = PackedB::from_data(view.device.isa, k, n, &found, 0)
         {
             return Ok(packed);
         }
         let elements = self.elements(view)?;
         let row = if trans == Transposition::Yes { k } else { n };
-        let packed = PackedB::pack(view.isa, k, n, &elements, row, trans);
-        if let Some(keeper) = view.packed {
+        let packed = PackedB::pack(view.device.isa, k, n, &elements, row, trans);
+        if let Some(keeper) = view.device.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }
         Ok(packed)
@@ -69,13 +69,13 @@ impl ConstantMatrix {
         let form = format!("matrix-bf16 {LAYOUTS} {start} {k} {n} {trans:?} {factor:x}");
         let weights =
             view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
         if let Some(packed) = kept.and_then(|found| PackedBf16::from_data(k, n, &found, 0)) {
             return Ok(packed);
         }
         let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedBf16::pack(k, n, &self.elements(view)?, row, trans);
-        if let Some(keeper) = view.packed {
+        if let Some(keeper) = view.device.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }
         Ok(packed)
@@ -87,19 +87,19 @@ impl ConstantMatrix {
     /// Fails like [`ConstantMatrix::packed`].
     pub(super) fn packed_fp16(&self, view: &CpuNodeView<'_>) -> Result<PackedFp16, String> {
         let Self { input, start, k, n, trans, factor } = *self;
-        let isa = view.isa;
+        let isa = view.device.isa;
         let factor = factor.to_bits();
         let name = isa.name();
         let form = format!("matrix-fp16 {LAYOUTS} {name} {start} {k} {n} {trans:?} {factor:x}");
         let weights =
             view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
         if let Some(packed) = kept.and_then(|found| PackedFp16::from_data(isa, k, n, &found, 0)) {
             return Ok(packed);
         }
         let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedFp16::pack(isa, k, n, &self.elements(view)?, row, trans);
-        if let Some(keeper) = view.packed {
+        if let Some(keeper) = view.device.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }
         Ok(packed)
@@ -132,11 +132,11 @@ pub(super) fn gates(
     k: usize,
     hidden: usize,
 ) -> Result<PackedB, String> {
-    let isa: Isa = view.isa;
+    let isa: Isa = view.device.isa;
     let form = format!("gates {LAYOUTS} {} {start} {k} {hidden}", isa.name());
     let n = gate_columns(isa, hidden);
     let weights = view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
     if let Some(packed) = kept.and_then(|found| PackedB::from_data(isa, k, n, &found, 0)) {
         return Ok(packed);
     }
@@ -144,7 +144,7 @@ pub(super) fn gates(
     let rows =
         ConstantMatrix { input, start, k, n: 4 * hidden, trans, factor: 1.0 }.elements(view)?;
     let packed = PackedB::pack(isa, k, n, &interleave_gates(isa, hidden, k, &rows), k, trans);
-    if let Some(keeper) = view.packed {
+    if let Some(keeper) = view.device.packed {
         keeper.keep(weights, &form, &[packed.data()]);
     }
     Ok(packed)
@@ -161,7 +161,7 @@ pub(super) fn convolution(
     algorithm: CpuConvAlgorithm,
 ) -> Result<PackedConv, String> {
     let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
-    let isa: Isa = view.isa;
+    let isa: Isa = view.device.isa;
     let form = format!(
         "convolution {LAYOUTS} {} {} {in_channels} {out_channels} {kernel:?} {groups}",
         isa.name(),
@@ -169,7 +169,7 @@ pub(super) fn convolution(
     );
     let weights: &Tensor =
         view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
     if let Some(packed) =
         kept.and_then(|found| PackedConv::from_data(isa, params, algorithm, &found))
     {
@@ -181,7 +181,7 @@ pub(super) fn convolution(
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
     let packed = PackedConv::pack_with(isa, params, &elements, algorithm);
-    if let Some(keeper) = view.packed {
+    if let Some(keeper) = view.device.packed {
         keeper.keep(weights, &form, &packed.data());
     }
     Ok(packed)
@@ -201,7 +201,7 @@ pub(super) fn convolution_bf16(
         format!("convolution-bf16 {LAYOUTS} {in_channels} {out_channels} {kernel:?} {groups}");
     let weights: &Tensor =
         view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
     if let Some(packed) = kept.and_then(|found| ConvBf16::from_data(params, &found)) {
         return Ok(packed);
     }
@@ -211,7 +211,7 @@ pub(super) fn convolution_bf16(
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
     let packed = ConvBf16::pack(params, &elements);
-    if let Some(keeper) = view.packed {
+    if let Some(keeper) = view.device.packed {
         keeper.keep(weights, &form, &packed.data());
     }
     Ok(packed)
@@ -228,14 +228,14 @@ pub(super) fn transposed(
     params: ConvParams,
 ) -> Result<PackedTransposed, String> {
     let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
-    let isa: Isa = view.isa;
+    let isa: Isa = view.device.isa;
     let form = format!(
         "transposed {LAYOUTS} {} {in_channels} {out_channels} {kernel:?} {groups}",
         isa.name()
     );
     let weights: &Tensor =
         view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
-    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
     if let Some(packed) = kept.and_then(|found| PackedTransposed::from_data(isa, params, &found)) {
         return Ok(packed);
     }
@@ -245,7 +245,7 @@ pub(super) fn transposed(
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
     let packed = PackedTransposed::pack(isa, params, &elements);
-    if let Some(keeper) = view.packed {
+    if let Some(keeper) = view.device.packed {
         keeper.keep(weights, &form, &packed.data());
     }
     Ok(packed)

@@ -5,17 +5,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
+use galatea_graph::{Datum, Fact, Graph, GraphError, OpError, ValueId, infer, limits};
 use galatea_kernels::ThreadPool;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_runtime::{
-    ArithmeticWork, NodeWork, Precision, RuntimeError, needed_nodes, product_operations,
+    ArithmeticWork, NodeShapes, NodeWork, Precision, RuntimeError, needed_nodes, product_operations,
 };
 use galatea_tensor::{DataType, Tensor};
 
 use super::halves::narrow;
-use super::kernel::{CpuKernel, CpuShapes, CpuStep, KernelChoices};
-use super::view::is_view;
+use super::kernel::{CpuKernel, CpuStep, KernelChoices};
 
 /// Where a step finds an input.
 #[derive(Debug)]
@@ -147,23 +146,6 @@ pub(super) fn schedule(
     builder.finish(drafts)
 }
 
-/// Types and shapes of a node's values, if all are tensors of known shapes.
-pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<CpuShapes> {
-    let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
-        let Some(id) = slot else { return Some(None) };
-        let fact = facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
-        Some(Some((fact.dtype, fact.known_shape()?)))
-    };
-    let value = |slot: &Option<ValueId>| {
-        slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
-    };
-    Some(CpuShapes {
-        inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
-        outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
-        constants: node.inputs.iter().map(value).collect(),
-    })
-}
-
 /// Infers the facts of all values of a graph, for a run with inputs of these shapes.
 ///
 /// # Errors
@@ -200,7 +182,7 @@ impl<'a> ScheduleBuilder<'a> {
             builder.hold(input.index());
         }
         for node in &graph.nodes {
-            if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
+            if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
                 && !builder.is_constant(to)
                 && builder.same_size(from, to)
             {
@@ -241,7 +223,7 @@ impl<'a> ScheduleBuilder<'a> {
             if known || !self.needed[index] {
                 continue;
             }
-            if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
+            if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
                 && self.root[to.index()] == self.root[from.index()]
             {
                 continue;
@@ -268,7 +250,7 @@ impl<'a> ScheduleBuilder<'a> {
     }
 
     fn bind(&self, kernel: &dyn CpuKernel, index: usize) -> Option<CpuStep> {
-        let shapes = shapes(&self.graph.nodes[index], &self.facts)?;
+        let shapes = NodeShapes::known(&self.graph.nodes[index], &self.facts)?;
         kernel
             .bind_chosen(&shapes, self.choices)
             .map_err(|reason| {

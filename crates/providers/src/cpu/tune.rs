@@ -10,13 +10,13 @@ use galatea_kernels::{Isa, KernelContext, ThreadPool};
 use galatea_runtime::tune::{
     ConfigAxis, ConfigSpace, TuningCache, TuningProblem, TuningTarget, bucket,
 };
-use galatea_runtime::{Precision, RuntimeError};
+use galatea_runtime::{NodeShapes, Precision, RuntimeError, ValueShape};
 use galatea_tensor::{DataType, OwnedTensor, Tensor};
 
-use super::find_row;
-use super::kernel::{CpuKernel, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall};
+use super::KERNELS;
+use super::kernel::{CpuBuildContext, CpuKernel, CpuNodeView, CpuStep, KernelChoices, StepCall};
 use super::route::BlasRoute;
-use super::schedule::{facts_of, shapes};
+use super::schedule::facts_of;
 
 /// The time that a sample takes at least: shorter ones are repeated.
 const SAMPLE: Duration = Duration::from_micros(100);
@@ -35,11 +35,11 @@ pub(super) fn threads_of(space: &ConfigSpace, candidate: usize) -> Option<usize>
 }
 
 /// The family and the bucket of a kernel's number of threads.
-pub(super) fn thread_key(row: &str, precision: Precision, shapes: &CpuShapes) -> (String, String) {
-    let elements = |all: &[Option<(DataType, Vec<usize>)>], wanted: &dyn Fn(usize) -> bool| {
+pub(super) fn thread_key(row: &str, precision: Precision, shapes: &NodeShapes) -> (String, String) {
+    let elements = |all: &[Option<ValueShape>], wanted: &dyn Fn(usize) -> bool| {
         let each = all.iter().enumerate().filter(|(at, _)| wanted(*at));
         let each = each.filter_map(|(_, slot)| slot.as_ref());
-        each.map(|(_, shape)| shape.iter().product::<usize>()).fold(0, usize::saturating_add)
+        each.map(ValueShape::elements).fold(0, usize::saturating_add)
     };
     let constant = |at: usize| shapes.constants.get(at).is_some_and(Option::is_some);
     let lengths = [
@@ -96,19 +96,21 @@ impl CpuTunablePart<'_> {
         let mut seen = AskedFamilies::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = &self.kernels[index] else { continue };
-            let Some(shapes) = shapes(node, &known).filter(measurable) else { continue };
+            let Some(shapes) = NodeShapes::known(node, &known).filter(measurable) else { continue };
             let build = |recorder: &QuestionRecorder| {
                 let view = CpuNodeView {
                     graph: self.graph,
                     node,
                     facts: &announced,
-                    isa: self.isa,
-                    packed: None,
                     precision: self.precision,
-                    choices: Some(recorder),
-                    blas: self.blas,
+                    device: CpuBuildContext {
+                        isa: self.isa,
+                        packed: None,
+                        choices: Some(recorder),
+                        blas: self.blas,
+                    },
                 };
-                (find_row(&view)?.build)(&view)
+                (KERNELS.find(&view)?.build)(&view)
             };
             let name = self.graph.place(index).to_string();
             problems.extend(self.algorithms(&name, &shapes, &build, &mut seen));
@@ -122,7 +124,7 @@ impl CpuTunablePart<'_> {
     fn algorithms(
         &self,
         node: &str,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
         build: KernelBuilder<'_>,
         seen: &mut AskedFamilies,
     ) -> Option<TuningProblem> {
@@ -150,7 +152,7 @@ impl CpuTunablePart<'_> {
         node: &str,
         row: &str,
         kernel: &dyn CpuKernel,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
         seen: &mut AskedFamilies,
     ) -> Option<TuningProblem> {
         let space = thread_space(self.threads);
@@ -169,12 +171,12 @@ impl CpuTunablePart<'_> {
 }
 
 /// Returns whether inputs can be made up: floats and bytes can, positions in tables cannot.
-fn measurable(shapes: &CpuShapes) -> bool {
+fn measurable(shapes: &NodeShapes) -> bool {
     let made = |dtype: DataType| matches!(dtype, DataType::Fp32 | DataType::Uint8 | DataType::Int8);
     let inputs = shapes.inputs.iter().zip(&shapes.constants);
     let mut open =
         inputs.filter(|(_, constant)| constant.is_none()).filter_map(|(i, _)| i.as_ref());
-    open.all(|(dtype, _)| made(*dtype))
+    open.all(|value| made(value.dtype))
 }
 
 /// A kernel over values that are made up: several forms of it on the same threads, or one form on
@@ -184,7 +186,7 @@ struct StepDevice {
     pools: Vec<Arc<ThreadPool>>,
     isa: Isa,
     inputs: Vec<Option<Tensor>>,
-    outputs: Vec<Option<(DataType, Vec<usize>)>>,
+    outputs: Vec<Option<ValueShape>>,
     repeats: Option<u32>,
 }
 
@@ -220,14 +222,14 @@ impl StepDevice {
         steps: Vec<CpuStep>,
         pools: Vec<Arc<ThreadPool>>,
         isa: Isa,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
     ) -> Option<Self> {
         let mut inputs = Vec::with_capacity(shapes.inputs.len());
         for (slot, constant) in shapes.inputs.iter().zip(&shapes.constants) {
             inputs.push(match (slot, constant) {
                 (None, _) => None,
                 (Some(_), Some(constant)) => Some(constant.contiguous().ok()?),
-                (Some((dtype, shape)), None) => Some(made_up(*dtype, shape)?),
+                (Some(value), None) => Some(made_up(value.dtype, &value.shape)?),
             });
         }
         let outputs = shapes.outputs.clone();
@@ -247,8 +249,9 @@ impl StepDevice {
     ) -> Result<(Vec<Option<OwnedTensor>>, Duration), String> {
         let (step, pool) = self.parts(candidate).ok_or("there is no such candidate")?;
         let failed = |error: galatea_tensor::TensorError| error.to_string();
-        let made = |slot: &Option<(DataType, Vec<usize>)>| {
-            slot.as_ref().map(|(dtype, shape)| OwnedTensor::zeroed(*dtype, shape)).transpose()
+        let made = |slot: &Option<ValueShape>| {
+            let zeroed = |value: &ValueShape| OwnedTensor::zeroed(value.dtype, &value.shape);
+            slot.as_ref().map(zeroed).transpose()
         };
         let mut outputs =
             self.outputs.iter().map(made).collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -43,20 +43,20 @@ const TWO: Arity = Arity::exactly(2);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    OpDef::onnx("Reshape", 1, ONE, ONE, Reshape::parse_attribute).rows_apart().moves(),
-    OpDef::onnx("Reshape", 5, TWO, ONE, Reshape::parse).rows_apart().moves(),
+    OpDef::onnx("Reshape", 1, ONE, ONE, Reshape::parse_attribute).rows_apart().keeps(),
+    OpDef::onnx("Reshape", 5, TWO, ONE, Reshape::parse).rows_apart().keeps(),
     OpDef::onnx("Transpose", 1, ONE, ONE, Transpose::parse).rows_apart().moves(),
-    OpDef::onnx("Squeeze", 1, ONE, ONE, Squeeze::parse_attribute).rows_apart().on_lengths().moves(),
+    OpDef::onnx("Squeeze", 1, ONE, ONE, Squeeze::parse_attribute).rows_apart().on_lengths().keeps(),
     OpDef::onnx("Squeeze", 13, Arity::between(1, 2), ONE, Squeeze::parse)
         .rows_apart()
         .on_lengths()
-        .moves(),
+        .keeps(),
     OpDef::onnx("Unsqueeze", 1, ONE, ONE, Unsqueeze::parse_attribute)
         .rows_apart()
         .on_lengths()
-        .moves(),
-    OpDef::onnx("Unsqueeze", 13, TWO, ONE, Unsqueeze::parse).rows_apart().on_lengths().moves(),
-    OpDef::onnx("Flatten", 1, ONE, ONE, Flatten::parse).rows_apart().moves(),
+        .keeps(),
+    OpDef::onnx("Unsqueeze", 13, TWO, ONE, Unsqueeze::parse).rows_apart().on_lengths().keeps(),
+    OpDef::onnx("Flatten", 1, ONE, ONE, Flatten::parse).rows_apart().keeps(),
     OpDef::onnx("Concat", 1, Arity::at_least(1), ONE, Concat::parse_1)
         .rows_apart()
         .on_lengths()
@@ -88,7 +88,7 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("Identity", 1, ONE, ONE, Identity::parse)
         .elementwise_of_first()
         .on_lengths()
-        .moves(),
+        .keeps(),
     OpDef::onnx("Dropout", 1, ONE, Arity::between(1, 2), Dropout::parse_1).converts(),
     OpDef::onnx("Dropout", 7, ONE, Arity::between(1, 2), Dropout::parse).converts(),
     OpDef::onnx("Dropout", 12, Arity::between(1, 3), Arity::between(1, 2), Dropout::parse_12)

@@ -11,7 +11,7 @@ use galatea_kernels::isa::Bf16Isa;
 use galatea_kernels::rotary::{RotaryAngles, RotarySizes, rotary};
 use galatea_runtime::Precision;
 
-use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuShapes, CpuStep};
+use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         ops: &["Attention"],
         supports: |view| {
             view.wants(Precision::Bf16)?;
-            if !Bf16Isa::of(view.isa).has_products() {
+            if !Bf16Isa::of(view.device.isa).has_products() {
                 return Err("the processor has no products of BF16".into());
             }
             view.floats(&[0, 1, 2, 3])
@@ -92,7 +92,7 @@ struct FusedAttentionKernel {
 
 impl FusedAttentionKernel {
     /// Returns whether products are those of BF16 for these shapes.
-    fn reduces(&self, shapes: &CpuShapes) -> bool {
+    fn reduces(&self, shapes: &NodeShapes) -> bool {
         let rows = |shape: &[usize]| {
             let axis = self.op.q_perm.get(2).copied().unwrap_or(0);
             shape.get(axis).is_some_and(|&rows| rows >= BF16_ROWS)
@@ -102,7 +102,7 @@ impl FusedAttentionKernel {
 }
 
 impl CpuKernel for FusedAttentionKernel {
-    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, shapes: &NodeShapes) -> Bf16Operands {
         // Queries of BF16 are read in pairs, from memory where they are adjacent.
         let pairs = |shape: &[usize]| shape.last().is_some_and(|len| len.is_multiple_of(2));
         if self.reduces(shapes) && shapes.input(0).is_ok_and(pairs) {
@@ -112,7 +112,7 @@ impl CpuKernel for FusedAttentionKernel {
         }
     }
 
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let reduces = self.reduces(shapes);
         let this = &self.op;
         let ([batch, q_heads, queries, head_size], q_strides) =
@@ -126,9 +126,9 @@ impl CpuKernel for FusedAttentionKernel {
             return Err(format!("queries {q:?}, keys {k:?} and values {v:?} do not fit"));
         }
         let full = [batch, q_heads, queries, keys];
-        let mask = match shapes.inputs.get(3) {
-            Some(Some((_, shape))) => Some(spread_strides(shape, full)?),
-            _ => None,
+        let mask = match shapes.input(3) {
+            Ok(shape) => Some(spread_strides(shape, full)?),
+            Err(_) => None,
         };
         let mut stored_at = [0; 4];
         for (stored, &axis) in this.out_perm.iter().enumerate() {
@@ -174,7 +174,7 @@ impl CpuKernel for FusedAttentionKernel {
 }
 
 impl CpuKernel for FusedRotary {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let ([batch, head_count, rows, width], strides) = heads(shapes.input(0)?, self.perm)?;
         if width == 0 || !width.is_multiple_of(2) {
             return Err(format!("vectors of {width} elements have no halves"));

@@ -14,7 +14,7 @@ use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
 use super::elementwise::fused;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, WeightBytes, pool};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, WeightBytes, pool};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -127,7 +127,7 @@ impl PackedBlockMatrix {
 }
 
 impl CpuKernel for PackedBlockMatrix {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let k = self.all.first().map_or(0, PackedBlocks::k);
         let m: usize = match shapes.input(0)?.split_last() {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
@@ -170,7 +170,7 @@ impl CpuKernel for PackedBlockMatrix {
 }
 
 impl CpuKernel for BlockGather {
-    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _: &NodeShapes) -> Result<CpuStep, String> {
         let this = self.clone();
         Ok(CpuStep::new(move |call| {
             let indices = call.input::<i64>(0)?;

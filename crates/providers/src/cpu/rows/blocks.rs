@@ -8,7 +8,7 @@ use galatea_kernels::{GemmEpilogue, MatrixSize, StridedMatrix};
 use galatea_runtime::Precision;
 
 use super::quantized::CONTRIB_DOMAIN;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, WeightBytes, pool};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, WeightBytes, pool};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -92,14 +92,14 @@ impl BlocksKernel {
 }
 
 impl CpuKernel for BlocksKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let k = self.packed.k();
         let n = self.packed.n();
         let m: usize = match shapes.input(0)?.split_last() {
             Some((&columns, lead)) if columns == k => lead.iter().product(),
             _ => return Err(format!("input 0 has shape {:?} for {k} rows", shapes.input(0)?)),
         };
-        if let Some(Some((_, bias))) = shapes.inputs.get(5)
+        if let Ok(bias) = shapes.input(5)
             && *bias != [n]
         {
             return Err(format!("a bias of shape {bias:?}"));

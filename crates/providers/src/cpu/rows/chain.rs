@@ -10,7 +10,7 @@ use galatea_kernels::elementwise::{
 };
 
 use super::elementwise::{activation, unary_kind};
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -62,7 +62,7 @@ fn step(step: &ElementStep) -> Result<ChainStep, String> {
 struct ElementwiseChain(FunctionChain);
 
 impl CpuKernel for ElementwiseChain {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let result = shapes.output(0)?;
         let spreads: Vec<ChainSpread> = (0..shapes.inputs.len())
             .map(|index| {

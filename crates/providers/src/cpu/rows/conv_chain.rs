@@ -10,8 +10,8 @@ use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 use super::elementwise::fused;
 use super::image::{ImageShape, conv_params, leading};
 use crate::cpu::{
-    CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices, StepCall, WeightBytes,
-    packing,
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, KernelChoices, NodeShapes, StepCall,
+    WeightBytes, packing,
 };
 
 /// The family's rows.
@@ -80,7 +80,7 @@ impl ConvChainKernel {
     }
 
     /// The convolutions for the images of a run, whose number comes with them.
-    fn bound(&self, shapes: &CpuShapes) -> Result<(usize, Vec<BoundConvPart>), String> {
+    fn bound(&self, shapes: &NodeShapes) -> Result<(usize, Vec<BoundConvPart>), String> {
         let image = ImageShape::of(shapes.input(0)?, true)?;
         let mut spatial = image.spatial;
         let mut channels = image.channels;
@@ -99,7 +99,7 @@ impl ConvChainKernel {
                 return Err(format!("an image of {channels} channels and size {size:?}"));
             }
             let bias = ConvChain::weights(index) + 1;
-            if let Some(Some((_, shape))) = shapes.inputs.get(bias)
+            if let Ok(shape) = shapes.input(bias)
                 && *shape != [params.out_channels]
             {
                 return Err(format!("a bias of shape {shape:?}"));
@@ -113,7 +113,7 @@ impl ConvChainKernel {
         if result.iter().product::<usize>() != all.last().map_or(0, |last| last.elements) {
             return Err(format!("a result of shape {result:?}"));
         }
-        if let Some(Some((_, residual))) = shapes.inputs.get(1)
+        if let Ok(residual) = shapes.input(1)
             && residual != result
         {
             return Err(format!("a residual of shape {residual:?}"));
@@ -186,13 +186,13 @@ fn run_apart(call: &mut StepCall<'_>, batch: usize, all: &[BoundConvPart]) -> Re
 }
 
 impl CpuKernel for ConvChainKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         self.bind_chosen(shapes, KernelChoices::default())
     }
 
     fn bind_chosen(
         &self,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
         choices: KernelChoices<'_>,
     ) -> Result<CpuStep, String> {
         let (batch, all) = self.bound(shapes)?;

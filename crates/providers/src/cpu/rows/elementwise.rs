@@ -13,7 +13,7 @@ use galatea_kernels::elementwise::{
 use galatea_tensor::DataType;
 
 use super::spread::map_pairs;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -93,7 +93,7 @@ fn integer_function(view: &CpuNodeView<'_>) -> Result<WrappingFunction, String> 
 struct IntegerKernel(WrappingFunction);
 
 impl CpuKernel for IntegerKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         macro_rules! bind {
             ($($dtype:ident: $T:ty),*) => {
                 match shapes.dtype(0)? {
@@ -205,7 +205,7 @@ fn clip(view: &CpuNodeView<'_>, op: &Clip) -> Result<ActivationFunction, String>
 struct UnaryKernel(ScalarFunction);
 
 impl CpuKernel for UnaryKernel {
-    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _shapes: &NodeShapes) -> Result<CpuStep, String> {
         let function = self.0;
         let step = CpuStep::new(move |call| {
             let mut y = call.output::<f32>(0)?;
@@ -307,7 +307,7 @@ pub(super) fn spread(operand: &[usize], result: &[usize]) -> Option<OperandSprea
 }
 
 /// A step whose operands are both shorter than the result.
-fn both_spread(function: BinaryFunction, shapes: &CpuShapes) -> Result<CpuStep, String> {
+fn both_spread(function: BinaryFunction, shapes: &NodeShapes) -> Result<CpuStep, String> {
     match function {
         BinaryFunction::Add => map_pairs::<f32, f32>(shapes, |a, b| a + b),
         BinaryFunction::Sub => map_pairs::<f32, f32>(shapes, |a, b| a - b),
@@ -320,7 +320,7 @@ fn both_spread(function: BinaryFunction, shapes: &CpuShapes) -> Result<CpuStep, 
 struct BinaryKernel(BinaryFunction);
 
 impl CpuKernel for BinaryKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
         let b = shapes.input(1)?;
         let y = shapes.output(0)?;

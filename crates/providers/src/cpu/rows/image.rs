@@ -23,7 +23,7 @@ use galatea_tensor::DataType;
 
 use super::elementwise::fused;
 use crate::cpu::{
-    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, WeightBytes, packing,
+    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, WeightBytes, packing,
 };
 
 const CONV_BF16: CpuKernelRow = CpuKernelRow {
@@ -298,9 +298,9 @@ fn algorithm(
     };
     let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
     let size = leading(&spatial, 1)?;
-    let likely = choose(view.isa, &params, images, size);
+    let likely = choose(view.device.isa, &params, images, size);
     // What loses digits beside a plain product is no choice, however fast.
-    let rest = candidates(view.isa, &params, images, size).into_iter();
+    let rest = candidates(view.device.isa, &params, images, size).into_iter();
     let rest = rest.filter(|&found| found != likely && found != CpuConvAlgorithm::Winograd6);
     let all: Vec<CpuConvAlgorithm> = std::iter::once(likely).chain(rest).collect();
     if all.len() < 2 {
@@ -315,7 +315,7 @@ fn algorithm(
     ];
     let space = ConfigSpace::new(vec![ConfigAxis::names("algorithm", &names)]);
     let family = format!("conv-f32 {:?} {:?}", params.kernel, params.stride);
-    Ok(all[view.choose(&family, &lengths, &space)])
+    Ok(all[view.device.choose(&family, &lengths, &space)])
 }
 
 /// The constants of a convolution with weights of this shape and these pads.
@@ -355,7 +355,7 @@ impl CpuConvKernel {
 }
 
 impl CpuKernel for CpuConvKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let last = self.op.channels_last;
         let image = ImageShape::of(shapes.input(0)?, last)?;
         let result = ImageShape::of(shapes.output(0)?, last)?;
@@ -367,7 +367,7 @@ impl CpuKernel for CpuConvKernel {
         {
             return Err(format!("an image of {} channels and size {size:?}", image.channels));
         }
-        if let Some(Some((_, bias))) = shapes.inputs.get(2)
+        if let Ok(bias) = shapes.input(2)
             && *bias != [params.out_channels]
         {
             return Err(format!("a bias of shape {bias:?}"));
@@ -431,7 +431,7 @@ impl CpuKernel for CpuConvKernel {
         Ok(if over { step.in_place(3, 0) } else { step })
     }
 
-    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, shapes: &NodeShapes) -> Bf16Operands {
         if !self.op.channels_last {
             return Bf16Operands::default();
         }
@@ -506,7 +506,7 @@ struct PoolKernel {
 }
 
 impl CpuKernel for PoolKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let window = &self.window;
         let image = ImageShape::of(shapes.input(0)?, window.channels_last)?;
         let result = ImageShape::of(shapes.output(0)?, window.channels_last)?;
@@ -551,14 +551,14 @@ impl CpuKernel for PoolKernel {
         Ok(step.with_scratch(x_turned + y_turned))
     }
 
-    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, _shapes: &NodeShapes) -> Bf16Operands {
         let last = self.window.channels_last;
         Bf16Operands { inputs: if last { &[0] } else { &[] }, output: last, together: true }
     }
 }
 
 impl CpuKernel for GlobalAveragePool {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let image = ImageShape::of(shapes.input(0)?, self.channels_last)?;
         let pixels = image.pixels();
         if !self.channels_last || image.channels == 1 {
@@ -598,7 +598,7 @@ impl CpuKernel for GlobalAveragePool {
         }))
     }
 
-    fn halves(&self, shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, shapes: &NodeShapes) -> Bf16Operands {
         let many = shapes.input(0).is_ok_and(|shape| shape.last().is_some_and(|&len| len > 1));
         let last = self.channels_last && many;
         Bf16Operands { inputs: if last { &[0] } else { &[] }, output: last, together: true }

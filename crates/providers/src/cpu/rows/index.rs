@@ -7,7 +7,7 @@ use galatea_tensor::DataType;
 
 use super::movement::{not_strings, with_plain};
 use super::rowwise::resolve_axis;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, StepCall};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
 }];
 
 impl CpuKernel for Gather {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let outer: usize = shape[..axis].iter().product();

@@ -7,7 +7,7 @@ use galatea_tensor::{DataType, Element, f16, with_number};
 
 use super::movement::with_plain;
 use super::spread::{SpreadRuns, map_pairs, run_of};
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -64,7 +64,7 @@ fn numbers(view: &CpuNodeView<'_>) -> Result<(), String> {
 struct WhereKernel;
 
 impl CpuKernel for WhereKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let operands = [shapes.input(0)?, shapes.input(1)?, shapes.input(2)?];
         let runs = SpreadRuns::new(operands, shapes.output(0)?)?;
         Ok(with_plain!(shapes.dtype(1)?, T => CpuStep::new(move |call| {
@@ -87,7 +87,7 @@ impl CpuKernel for WhereKernel {
 }
 
 impl CpuKernel for Compare {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         with_number!(shapes.dtype(0)?, T => match self.kind {
             CompareKind::Equal => map_pairs::<T, bool>(shapes, |a, b| a == b),
             CompareKind::Greater => map_pairs::<T, bool>(shapes, |a, b| a > b),
@@ -99,7 +99,7 @@ impl CpuKernel for Compare {
 }
 
 impl CpuKernel for Logical {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         match self.kind {
             LogicalKind::And => map_pairs::<bool, bool>(shapes, |a, b| a && b),
             LogicalKind::Or => map_pairs::<bool, bool>(shapes, |a, b| a || b),
@@ -112,7 +112,7 @@ impl CpuKernel for Logical {
 struct NotKernel;
 
 impl CpuKernel for NotKernel {
-    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _shapes: &NodeShapes) -> Result<CpuStep, String> {
         Ok(map::<bool, bool>(|x| !x))
     }
 }
@@ -136,7 +136,7 @@ type CastStepMaker = fn() -> CpuStep;
 struct CastKernel(CastStepMaker);
 
 impl CpuKernel for CastKernel {
-    fn bind(&self, _shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _shapes: &NodeShapes) -> Result<CpuStep, String> {
         Ok((self.0)())
     }
 }

@@ -26,7 +26,7 @@ use crate::cpu::halved::HalvedWeights;
 use crate::cpu::packing::ConstantMatrix;
 use crate::cpu::route::{BlasRoute, ProductMethod, ProductSubject, half_ways, ways};
 use crate::cpu::{
-    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, KernelChoices,
+    Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, KernelChoices, NodeShapes,
     StepCall, WeightBytes,
 };
 
@@ -184,13 +184,13 @@ fn packed(
         PackedProductWeights::Floats(_) => ProductSubject::Fp32,
         PackedProductWeights::Fp16(_) => ProductSubject::Fp16,
         PackedProductWeights::Bf16(_) => {
-            ProductSubject::Bf16 { whole: Bf16Isa::of(view.isa).has_products() }
+            ProductSubject::Bf16 { whole: Bf16Isa::of(view.device.isa).has_products() }
         }
     };
     let b = Arc::new(b);
     let stored = (trans_b, factor);
     let halved = Arc::default();
-    Ok(Box::new(PackedProduct { b, of, last, stored, route: view.blas, halved }))
+    Ok(Box::new(PackedProduct { b, of, last, stored, route: view.device.blas, halved }))
 }
 
 /// A product with constant weights, packed once.
@@ -291,7 +291,7 @@ struct ProductTail {
 
 impl ProductTail {
     /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
-    fn bind(shapes: &CpuShapes, product: &[usize], last: ProductTailSpec) -> Result<Self, String> {
+    fn bind(shapes: &NodeShapes, product: &[usize], last: ProductTailSpec) -> Result<Self, String> {
         let columns = product.last().copied().unwrap_or(1);
         let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
         let is_row = |bias: &[usize]| {
@@ -440,13 +440,13 @@ impl PackedProduct {
 }
 
 impl CpuKernel for PackedProduct {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         self.bind_chosen(shapes, KernelChoices::default())
     }
 
     fn bind_chosen(
         &self,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
         choices: KernelChoices<'_>,
     ) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
@@ -470,7 +470,7 @@ impl CpuKernel for PackedProduct {
         Ok(step.without(&[1]))
     }
 
-    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, _shapes: &NodeShapes) -> Bf16Operands {
         match &*self.b {
             PackedProductWeights::Floats(_) | PackedProductWeights::Fp16(_) => {
                 Bf16Operands::default()
@@ -514,7 +514,7 @@ pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Op
 }
 
 impl CpuKernel for BatchedProduct {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
         let b = shapes.input(1)?;
         let ([a_lead @ .., m, k], [b_lead @ .., b_rows, b_columns]) = (a, b) else {

@@ -24,10 +24,12 @@ mod trees;
 mod upsample;
 mod variadic;
 
-use super::CpuKernelRow;
+use galatea_runtime::KernelTable;
 
-/// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[CpuKernelRow]] = &[
+use super::CpuKernels;
+
+/// The rows of every family of operators.
+pub const KERNELS: KernelTable<CpuKernels> = KernelTable(&[
     attention::ROWS,
     block_mat_mul::ROWS,
     blocks::ROWS,
@@ -50,4 +52,4 @@ pub const FAMILIES: &[&[CpuKernelRow]] = &[
     trees::ROWS,
     upsample::ROWS,
     variadic::ROWS,
-];
+]);

@@ -6,7 +6,7 @@ use galatea_kernels::permute::{MAX_RANK, permute, transpose};
 use galatea_tensor::{DataType, Element, contiguous_strides};
 
 use super::rowwise::resolve_axis;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -95,7 +95,7 @@ macro_rules! with_plain {
 pub(super) use with_plain;
 
 impl CpuKernel for Transpose {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?.to_vec();
         let order = self.permutation(shape.len()).map_err(|error| error.to_string())?;
         if shape.len() > MAX_RANK {
@@ -133,7 +133,7 @@ fn matrices(shape: &[usize], order: &[usize]) -> Option<(usize, usize, usize)> {
 }
 
 impl CpuKernel for Concat {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let out = shapes.output(0)?;
         let axis = resolve_axis(self.axis, out.len())?;
         let outer: usize = out[..axis].iter().product();
@@ -162,7 +162,7 @@ impl CpuKernel for Concat {
 }
 
 impl CpuKernel for Split {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let outer: usize = shape[..axis].iter().product();
@@ -259,7 +259,7 @@ fn copy_step<T: Element + Copy>(walk: StridedWalk) -> CpuStep {
 }
 
 impl CpuKernel for Slice {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let given: Vec<Option<&galatea_tensor::Tensor>> =
             shapes.constants.iter().map(Option::as_ref).collect();
@@ -289,7 +289,7 @@ impl CpuKernel for Slice {
 struct ExpandKernel;
 
 impl CpuKernel for ExpandKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let out = shapes.output(0)?;
         let missing = out.len().checked_sub(shape.len()).ok_or("the rank falls")?;

@@ -11,7 +11,7 @@ use galatea_kernels::norm_channels::{
 };
 
 use super::rowwise::resolve_axis;
-use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -99,7 +99,7 @@ struct GroupNormKernel {
 }
 
 impl CpuKernel for GroupNormKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let [channels, columns] = channels(shapes.input(0)?)?;
         let groups = self.groups.unwrap_or(channels);
         if groups == 0 || !channels.is_multiple_of(groups) {
@@ -135,7 +135,7 @@ struct BatchNormKernel {
 }
 
 impl CpuKernel for BatchNormKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let [channels, columns] = channels(shapes.input(0)?)?;
         for index in 1..5 {
             if shapes.input(index)? != [channels] {
@@ -174,12 +174,12 @@ struct RowNorm {
 }
 
 impl CpuKernel for RowNorm {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let columns: usize = shape[axis..].iter().product();
         for index in 1..shapes.inputs.len().min(3) {
-            if let Some((_, parameter)) = &shapes.inputs[index]
+            if let Ok(parameter) = shapes.input(index)
                 && parameter.iter().product::<usize>() != columns
             {
                 return Err(format!("input {index} has shape {parameter:?} for rows of {columns}"));
@@ -198,7 +198,7 @@ impl CpuKernel for RowNorm {
         }))
     }
 
-    fn halves(&self, _shapes: &CpuShapes) -> Bf16Operands {
+    fn halves(&self, _shapes: &NodeShapes) -> Bf16Operands {
         Bf16Operands { inputs: &[0], output: true, together: false }
     }
 }

@@ -7,7 +7,7 @@ use galatea_kernels::paged_attention::{PagedAttentionStep as Sizes, PagedCaches,
 use galatea_tensor::{DataType, Element, bf16, f16};
 
 use crate::cpu::kernel::StepOutput;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -46,7 +46,7 @@ struct BoundPagedAttention {
 }
 
 impl CpuKernel for PagedAttention {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = |input: usize| shapes.input(input).map(<[usize]>::to_vec);
         let bound = BoundPagedAttention {
             op: *self,
@@ -60,9 +60,9 @@ impl CpuKernel for PagedAttention {
         }
         let vectors = bound.caches[1].get(..3);
         for (input, _) in SCALES {
-            let found = shapes.inputs.get(input).and_then(|input| input.as_ref());
+            let found = shapes.input(input).ok();
             let wanted = vectors.filter(|_| bound.dtype == DataType::Int8);
-            if found.map(|(_, shape)| shape.as_slice()) != wanted {
+            if found != wanted {
                 return Err(format!("scales {found:?}, expected {wanted:?}"));
             }
         }

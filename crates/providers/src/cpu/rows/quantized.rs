@@ -16,7 +16,9 @@ use galatea_kernels::{KernelContext, ProductSize};
 use galatea_tensor::{DataType, Tensor};
 
 use super::matrix::batch_offsets;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
+use crate::cpu::{
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall, WeightBytes,
+};
 
 /// ONNX Runtime's own domain.
 pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
@@ -267,8 +269,8 @@ pub(super) fn limits(signed: bool) -> (i32, i32) {
 struct QuantizeKernel;
 
 impl CpuKernel for QuantizeKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
-        let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
+        let dtype = shapes.output_dtype(0)?;
         let signed = is_signed(dtype)?;
         Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
@@ -284,7 +286,7 @@ impl CpuKernel for QuantizeKernel {
 struct DequantizeKernel;
 
 impl CpuKernel for DequantizeKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let signed = is_signed(shapes.dtype(0)?)?;
         Ok(CpuStep::new(move |call| {
             let data = call.input_bytes(0)?;
@@ -300,7 +302,7 @@ impl CpuKernel for DequantizeKernel {
 struct DynamicQuantize;
 
 impl CpuKernel for DynamicQuantize {
-    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _: &NodeShapes) -> Result<CpuStep, String> {
         Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
             let (low, high) = extremes(call.exec, x);
@@ -329,7 +331,7 @@ struct TensorPair {
 }
 
 impl CpuKernel for TensorPair {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
         let b = shapes.input(3)?;
         // Leading axes of length 1 repeat too, where the others are those of the first operand.
@@ -338,7 +340,7 @@ impl CpuKernel for TensorPair {
             return Err(format!("a second operand of shape {b:?} for {a:?}"));
         }
         let signed = [is_signed(shapes.dtype(0)?)?, is_signed(shapes.dtype(3)?)?];
-        let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
+        let dtype = shapes.output_dtype(0)?;
         let pair = self.pair;
         let scales = self.scales;
         let zeros = self.zeros;
@@ -359,7 +361,7 @@ impl CpuKernel for TensorPair {
 struct ByteFunction([u8; 256]);
 
 impl CpuKernel for ByteFunction {
-    fn bind(&self, _: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, _: &NodeShapes) -> Result<CpuStep, String> {
         let table = self.0;
         Ok(CpuStep::new(move |call| {
             let x = call.input_bytes(0)?;
@@ -465,7 +467,7 @@ fn pack(view: &CpuNodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<Packe
     let signed = is_signed(weights.dtype())?;
     let whole = weights.contiguous().map_err(|error| error.to_string())?;
     let bytes = whole.as_bytes().map_err(|error| error.to_string())?;
-    let dot = DotIsa::of(view.isa);
+    let dot = DotIsa::of(view.device.isa);
     Ok(if trans_b {
         PackedInt8::pack(dot, columns, rows, signed, |i, j| bytes[j * columns + i])
     } else {
@@ -546,7 +548,7 @@ impl QuantizedProduct {
     fn bind_packed(
         self: Arc<Self>,
         packed: Arc<PackedInt8>,
-        shapes: &CpuShapes,
+        shapes: &NodeShapes,
     ) -> Result<CpuStep, String> {
         let a = shapes.input(self.places.a)?;
         let signed = is_signed(shapes.dtype(self.places.a)?)?;
@@ -572,7 +574,7 @@ impl QuantizedProduct {
         }))
     }
 
-    fn bind_batched(self: Arc<Self>, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind_batched(self: Arc<Self>, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let a = shapes.input(self.places.a)?;
         let b = shapes.input(self.places.b)?;
         let ([a_lead @ .., m, k], [b_lead @ .., rows, n]) = (a, b) else {
@@ -619,9 +621,8 @@ pub(super) enum QuantizedResult {
 
 impl QuantizedResult {
     /// Returns the type of output 0; bytes need scale and zero point.
-    pub(super) fn of(shapes: &CpuShapes, result: Option<(f32, i32)>) -> Result<Self, String> {
-        let output = shapes.outputs.first().and_then(Option::as_ref);
-        match (output.ok_or("no output")?.0, result) {
+    pub(super) fn of(shapes: &NodeShapes, result: Option<(f32, i32)>) -> Result<Self, String> {
+        match (shapes.output_dtype(0)?, result) {
             (DataType::Fp32, None) => Ok(Self::Floats),
             (DataType::Int32, None) => Ok(Self::Sums),
             (dtype, Some((_, zero))) => {
@@ -655,7 +656,7 @@ impl QuantizedResult {
 struct ProductKernel(Arc<QuantizedProduct>);
 
 impl CpuKernel for ProductKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let product = Arc::clone(&self.0);
         match &self.0.packed {
             Some(packed) => product.bind_packed(Arc::clone(packed), shapes),

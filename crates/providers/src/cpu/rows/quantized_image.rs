@@ -23,7 +23,9 @@ use super::quantized::{
     CONTRIB_DOMAIN, QuantizedResult, byte_type, constant_scale, constant_zero, is_signed, limits,
     zero_in, zero_points,
 };
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
+use crate::cpu::{
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall, WeightBytes,
+};
 
 /// The input of a `QLinearConvAdd` that joins its convolution.
 const SUMMAND: usize = 9;
@@ -120,7 +122,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
             let zeros = zero_points(view, 3)?;
             QuantizedConvKernel::build(
                 view,
-                QuantizedConvWeights { conv, isa: view.isa, weights, zeros, scaled: None },
+                QuantizedConvWeights { conv, isa: view.device.isa, weights, zeros, scaled: None },
             )
         },
     },
@@ -235,7 +237,8 @@ fn qlinear_conv(
     };
     let conv = conv.clone();
     let zeros = zero_points(view, 5)?;
-    let parts = QuantizedConvWeights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
+    let parts =
+        QuantizedConvWeights { conv, isa: view.device.isa, weights, zeros, scaled: Some(scaled) };
     QuantizedConvKernel::build(view, parts)
 }
 
@@ -325,7 +328,7 @@ fn check(params: &ConvParams) -> Result<(), String> {
 }
 
 impl CpuKernel for QuantizedConvKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let last = self.parts.conv.channels_last;
         let image = ImageShape::of(shapes.input(0)?, last)?;
         let result = ImageShape::of(shapes.output(0)?, last)?;
@@ -453,7 +456,7 @@ fn into_channels_first(
 struct QuantizedMaxPool(PoolWindow);
 
 impl CpuKernel for QuantizedMaxPool {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let window = &self.0;
         let last = window.channels_last;
         let image = ImageShape::of(shapes.input(0)?, last)?;

@@ -10,7 +10,9 @@ use galatea_kernels::lstm::{
 use galatea_kernels::{Isa, PackedB};
 
 use crate::cpu::packing;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep, StepCall, WeightBytes};
+use crate::cpu::{
+    CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall, WeightBytes,
+};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -79,12 +81,12 @@ fn lstm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
         Ok(DirectionWeights {
             input: packing::gates(view, 1, at * gates * input, input, hidden)?,
             state: packing::gates(view, 2, at * gates * hidden, hidden, hidden)?,
-            bias: interleave_gates(view.isa, hidden, 1, &bias),
+            bias: interleave_gates(view.device.isa, hidden, 1, &bias),
             reversed: direction == RecurrentDirection::Reverse || at == 1,
         })
     };
     let directions = Arc::new((0..count).map(pass).collect::<Result<Vec<_>, _>>()?);
-    Ok(Box::new(LstmKernel { isa: view.isa, hidden, input, directions }))
+    Ok(Box::new(LstmKernel { isa: view.device.isa, hidden, input, directions }))
 }
 
 /// The weights as the kernel takes them.
@@ -96,7 +98,7 @@ fn passes(directions: &[DirectionWeights]) -> Vec<LstmPass<'_>> {
 }
 
 impl CpuKernel for LstmKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let [steps, batch, input] = *shapes.input(0)? else {
             return Err("X has no three axes".into());
         };
@@ -106,7 +108,7 @@ impl CpuKernel for LstmKernel {
         let hidden = self.hidden;
         let state = [self.directions.len(), batch, hidden];
         for index in [5, 6] {
-            if let Some(Some((_, shape))) = shapes.inputs.get(index)
+            if let Ok(shape) = shapes.input(index)
                 && *shape != state
             {
                 return Err(format!("input {index} has shape {shape:?}, expected {state:?}"));
@@ -114,7 +116,7 @@ impl CpuKernel for LstmKernel {
         }
         let all = [steps, self.directions.len(), batch, hidden];
         for (index, wanted) in [&all[..], &state, &state].into_iter().enumerate() {
-            if let Some(Some((_, shape))) = shapes.outputs.get(index)
+            if let Ok(shape) = shapes.output(index)
                 && shape != wanted
             {
                 return Err(format!("output {index} has shape {shape:?}, expected {wanted:?}"));

@@ -7,7 +7,7 @@ use galatea_kernels::attention::{HeadRows, HeadStrides};
 use galatea_kernels::rotary::{HeadRotation, RotarySizes as Sizes, turn_rows};
 
 use super::quantized::CONTRIB_DOMAIN;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, StepCall};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -91,15 +91,14 @@ impl ByRows {
 }
 
 impl CpuKernel for ByRows {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let [cos, sin] = [shapes.input(self.tables[0])?, shapes.input(self.tables[1])?];
         let half = cos.last().copied().unwrap_or(0);
         let (sizes, strides) = self.heads(shapes.input(0)?, half)?;
         let pairs = self.op.pairs(sizes.width).map_err(|error| error.to_string())?;
         let batch = sizes.batch;
         let length = sizes.rows;
-        let positions = shapes.inputs.get(self.positions).and_then(Option::as_ref);
-        let positions = positions.map(|(_, shape)| shape.as_slice());
+        let positions = shapes.input(self.positions).ok();
         let (named, rows) = match (cos, positions) {
             ([rows, _], Some([1])) if self.one_is_first => (RotaryRows::First, *rows),
             ([rows, _], Some(shape)) if *shape == [batch, length] => (RotaryRows::Each, *rows),

@@ -6,7 +6,7 @@ use galatea_graph::ops::reduce::{Reduce as ReduceOp, ReduceKind};
 use galatea_kernels::reduce::{RowReduce, reduce_last};
 use galatea_kernels::softmax::{SoftmaxForm, softmax, softmax_inplace};
 
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -49,7 +49,7 @@ fn reduction(view: &CpuNodeView<'_>) -> Result<RowReduction, String> {
 
 impl RowReduction {
     /// The reduced axes as one range: elements before, in and behind it.
-    fn range(&self, shapes: &CpuShapes) -> Result<(usize, usize, usize), String> {
+    fn range(&self, shapes: &NodeShapes) -> Result<(usize, usize, usize), String> {
         let shape = shapes.input(0)?;
         let given = shapes.integers(1).or_else(|| self.op.axes.clone()).unwrap_or_default();
         let mut axes: Vec<usize> = given
@@ -76,7 +76,7 @@ impl RowReduction {
 }
 
 impl CpuKernel for RowReduction {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let (outer, len, inner) = self.range(shapes)?;
         let function = self.function;
         if outer * len * inner == 0 {
@@ -150,7 +150,7 @@ fn softmax_kernel(view: &CpuNodeView<'_>) -> Result<SoftmaxKernel, String> {
 }
 
 impl CpuKernel for SoftmaxKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let axis = resolve_axis(self.axis, shape.len())?;
         let inner: usize = shape[axis + 1..].iter().product();

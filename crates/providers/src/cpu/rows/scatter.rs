@@ -5,7 +5,7 @@ use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_tensor::DataType;
 
 use super::movement::{not_strings, with_plain};
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -26,7 +26,7 @@ fn replaces(view: &CpuNodeView<'_>) -> Result<(), String> {
 
 impl CpuKernel for ScatterND {
     /// Writes where the data lies, if nobody else needs that: a cache stays where it is.
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let data = shapes.input(0)?.to_vec();
         let indices = shapes.input(1)?;
         let (&tuple, outer) = indices.split_last().ok_or("there are no indices")?;

@@ -2,7 +2,7 @@
 
 use galatea_tensor::Element;
 
-use crate::cpu::{CpuShapes, CpuStep};
+use crate::cpu::{CpuStep, NodeShapes};
 
 /// Several operands spread over a result: runs along its last axis, with the start of each
 /// operand's elements.
@@ -76,7 +76,7 @@ type PairRun<A, B> = Box<dyn Fn(&mut [B], &RunOperand<'_, A>, &RunOperand<'_, A>
 
 /// A step that computes each element of the output from one of each input.
 pub(super) fn map_pairs<A: Element + Copy, B: Element>(
-    shapes: &CpuShapes,
+    shapes: &NodeShapes,
     function: impl Fn(A, A) -> B + Send + Sync + 'static,
 ) -> Result<CpuStep, String> {
     let run = move |y: &mut [B], a: &RunOperand<'_, A>, b: &RunOperand<'_, A>| {
@@ -91,7 +91,7 @@ pub(super) fn map_pairs<A: Element + Copy, B: Element>(
 
 /// A step that computes run by run: compiled for each pair of types, not for each function.
 fn pair_step<A: Element, B: Element>(
-    shapes: &CpuShapes,
+    shapes: &NodeShapes,
     compute: PairRun<A, B>,
 ) -> Result<CpuStep, String> {
     let runs = SpreadRuns::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;

@@ -11,7 +11,7 @@ use galatea_graph::{ML_DOMAIN, OpError, Operator};
 use galatea_kernels::trees::{GivenTreeNode, PreparedTrees};
 use galatea_tensor::DataType;
 
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, StepCall, WeightBytes};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, StepCall, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
@@ -172,7 +172,7 @@ struct TreesKernel {
 }
 
 impl CpuKernel for TreesKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let (count, width) = match *shapes.input(0)? {
             [width] => (1, width),
             [count, width] => (count, width),

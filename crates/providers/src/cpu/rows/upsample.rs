@@ -7,7 +7,7 @@ use galatea_kernels::conv::{ConvParams, PackedTransposed, TransposedSizes, conv_
 use galatea_kernels::resize::{MiddleAxis, ResizeSamples, resize_axis};
 
 use super::image::{ImageShape, image_in, image_out, leading, ones, supports_conv};
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuShapes, CpuStep, WeightBytes, packing};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, WeightBytes, packing};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -52,7 +52,7 @@ impl ResizingAxis {
 }
 
 impl CpuKernel for Resize {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let shape = shapes.input(0)?;
         let known = |input: Option<usize>| match input {
             Some(input) if matches!(shapes.inputs.get(input), Some(Some(_))) => {
@@ -152,7 +152,7 @@ fn transposed_params(op: &ConvTranspose, shape: &[usize]) -> Result<ConvParams, 
 }
 
 impl CpuKernel for TransposedKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let image = ImageShape::of(shapes.input(0)?, false)?;
         let result = ImageShape::of(shapes.output(0)?, false)?;
         let geometry: ConvGeometry = self
@@ -166,7 +166,7 @@ impl CpuKernel for TransposedKernel {
         {
             return Err(format!("an image of {} channels, {result:?}", image.channels));
         }
-        if let Some(Some((_, bias))) = shapes.inputs.get(2)
+        if let Ok(bias) = shapes.input(2)
             && *bias != [channels]
         {
             return Err(format!("a bias of shape {bias:?}"));

@@ -6,7 +6,7 @@ use galatea_kernels::KernelContext;
 use galatea_kernels::elementwise::{BinaryFunction, OperandBroadcast, binary, binary_inplace};
 
 use super::elementwise::{OperandSpread, spread};
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuShapes, CpuStep};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] =
@@ -59,7 +59,7 @@ impl VariadicKernel {
 }
 
 impl CpuKernel for VariadicKernel {
-    fn bind(&self, shapes: &CpuShapes) -> Result<CpuStep, String> {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let y = shapes.output(0)?;
         let elements: usize = y.iter().product();
         let mut whole = None;
