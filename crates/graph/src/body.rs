@@ -1,145 +1,28 @@
-//! Subgraphs as the operators that run them hold them.
+//! Runs of subgraphs, and facts of their values: those of the reference evaluation and of inference.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use galatea_tensor::Tensor;
 
-use crate::attribute::SubgraphAttribute;
 use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::evaluate;
 use crate::fact::{Dim, Fact};
-use crate::graph::Graph;
+use crate::graph::{OperatorBody, OperatorInputs};
 use crate::infer;
 use crate::length;
-use crate::operator::OperatorInputs;
-
-impl fmt::Debug for OperatorBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} nodes", self.graph.nodes.len())
-    }
-}
 
 /// Marks the symbols of the graph around a body, so that they are none of the body's own: those
 /// stand for one number in one iteration only.
 const OUTER: &str = "^";
 
-/// Runs a prepared body in place of the reference evaluation.
-pub trait BodyRunner: fmt::Debug + Send + Sync {
-    /// Computes the outputs of the body's graph from its inputs.
-    ///
-    /// # Errors
-    /// Fails when an operator inside refuses its inputs.
-    fn run(&self, inputs: Vec<Datum>) -> Result<Vec<Datum>, OpError>;
-}
-
-/// A subgraph of an operator. What it reads of the graphs around it are inputs of the node.
-#[derive(Clone)]
-pub struct OperatorBody {
-    name: &'static str,
-    graph: Arc<Graph>,
-    captures: Vec<usize>,
-    runner: Option<Arc<dyn BodyRunner>>,
-    height: usize,
-    /// Recent results of inference: rewriting infers a graph after every rule, mostly with the same
-    /// facts for its bodies.
-    inferred: Arc<Mutex<VecDeque<InferredBody>>>,
-}
-
-/// Facts of all inputs of a body, and those of its outputs that follow from them.
-type InferredBody = (Vec<Option<Fact>>, Vec<Fact>);
-
 /// How many results of inference a body keeps: a loop takes up to three to settle.
 const KEPT: usize = 4;
 
 impl OperatorBody {
-    /// The body that an attribute gives to a node which reads the captured values from input
-    /// `first` on.
-    pub(crate) fn new(name: &'static str, subgraph: SubgraphAttribute, first: usize) -> Self {
-        let SubgraphAttribute { graph, captured } = subgraph;
-        let captures = (first..first + captured).collect();
-        Self::of(name, Arc::new(graph), captures)
-    }
-
-    fn of(name: &'static str, graph: Arc<Graph>, captures: Vec<usize>) -> Self {
-        let inner = graph.nodes.iter().flat_map(|node| node.operator.bodies());
-        let height = 1 + inner.map(|body| body.height).max().unwrap_or(0);
-        Self { name, graph, captures, runner: None, height, inferred: Arc::default() }
-    }
-
-    /// The attribute's name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The nodes. The inputs are the body's own, followed by the captured values.
-    #[must_use]
-    pub fn graph(&self) -> &Arc<Graph> {
-        &self.graph
-    }
-
-    /// Positions of the captured values among the inputs of the node, in the order in which they
-    /// are inputs of the graph.
-    #[must_use]
-    pub fn captures(&self) -> &[usize] {
-        &self.captures
-    }
-
-    /// How many inputs are the body's own.
-    #[must_use]
-    pub fn own_inputs(&self) -> usize {
-        self.graph.inputs.len() - self.captures.len()
-    }
-
-    /// Returns the number of outputs.
-    #[must_use]
-    pub fn outputs(&self) -> usize {
-        self.graph.outputs.len()
-    }
-
-    /// How deep subgraphs are nested, this one included.
-    pub(crate) fn height(&self) -> usize {
-        self.height
-    }
-
-    /// The body with another graph, whose last inputs are captured from these inputs of the node.
-    #[must_use]
-    pub fn with_graph(&self, graph: Graph, captures: Vec<usize>) -> Self {
-        Self::of(self.name, Arc::new(graph), captures)
-    }
-
-    /// The body, run by something else than the reference evaluation.
-    #[must_use]
-    pub fn with_runner(&self, runner: Arc<dyn BodyRunner>) -> Self {
-        Self { runner: Some(runner), ..self.clone() }
-    }
-
-    /// Refuses another number of inputs or outputs.
-    pub(crate) fn check(&self, inputs: usize, outputs: usize) -> Result<(), OpError> {
-        let found = (self.own_inputs(), self.outputs());
-        if found == (inputs, outputs) {
-            return Ok(());
-        }
-        Err(OpError::new(format!(
-            "'{}' takes {} inputs and gives {} outputs, expected {inputs} and {outputs}",
-            self.name, found.0, found.1
-        )))
-    }
-
-    /// Takes the captured values from the inputs of the node.
-    pub(crate) fn capture(&self, inputs: &mut [Option<Datum>]) -> Result<Vec<Datum>, OpError> {
-        let take = |&at: &usize| {
-            inputs.get_mut(at).and_then(Option::take).ok_or_else(|| {
-                OpError::new(format!("'{}' reads a value that is absent here", self.name))
-            })
-        };
-        collected(&mut self.captures.iter().map(take))
-    }
-
     /// Runs the body once with its own inputs and the captured values.
     pub(crate) fn run(
         &self,
@@ -149,16 +32,16 @@ impl OperatorBody {
         own.extend(captured);
         let outputs = match &self.runner {
             Some(runner) => runner.run(own).map_err(|error| self.inside(error)),
-            None => evaluate::run_values(&self.graph, own).map_err(|error| self.inside(error)),
+            None => evaluate::run_values(self.graph(), own).map_err(|error| self.inside(error)),
         }?;
-        if outputs.len() == self.graph.outputs.len() {
+        if outputs.len() == self.graph().outputs.len() {
             return Ok(outputs);
         }
-        Err(OpError::new(format!("'{}' gave {} outputs", self.name, outputs.len())))
+        Err(OpError::new(format!("'{}' gave {} outputs", self.name(), outputs.len())))
     }
 
     fn inside(&self, error: impl fmt::Display) -> OpError {
-        OpError::new(format!("in '{}': {error}", self.name))
+        OpError::new(format!("in '{}': {error}", self.name()))
     }
 
     /// Returns the facts of the body's inputs as seen inside it, from its own inputs' facts and the
@@ -168,9 +51,9 @@ impl OperatorBody {
         own: &[Option<Fact>],
         inputs: OperatorInputs<'_, Fact>,
     ) -> Vec<Option<Fact>> {
-        let captured = self.captures.iter().map(|&at| inputs.optional(at).cloned());
+        let captured = self.captures().iter().map(|&at| inputs.optional(at).cloned());
         let name = |fact: Fact, at: usize| {
-            let name = self.graph.inputs.get(at).map_or("", |&id| &self.graph.value(id).name);
+            let name = self.graph().inputs.get(at).map_or("", |&id| &self.graph().value(id).name);
             infer::name_unknown(enter(fact), name)
         };
         let all = own.iter().cloned().chain(captured).enumerate();
@@ -192,29 +75,23 @@ impl OperatorBody {
         if let Some((_, found)) = lock().iter().find(|(known, _)| same_facts(known, &given)) {
             return Ok(found.clone());
         }
-        let named = self.graph.inputs.iter().copied().zip(given.iter().cloned());
+        let named = self.graph().inputs.iter().copied().zip(given.iter().cloned());
         let known: HashMap<_, _> = named.filter_map(|(id, fact)| Some((id, fact?))).collect();
-        let facts = infer::facts(&self.graph, &known).map_err(|error| self.inside(error))?;
+        let facts = infer::facts(self.graph(), &known).map_err(|error| self.inside(error))?;
         let output = |&id: &crate::ValueId| {
             facts[id.index()].clone().map(leave).ok_or_else(|| {
-                let name = &self.graph.value(id).name;
+                let name = &self.graph().value(id).name;
                 let text = format!("nothing says what type '{name}' has");
                 self.inside(GraphError::structure(text))
             })
         };
-        let outputs: Vec<Fact> = collected(&mut self.graph.outputs.iter().map(output))?;
+        let outputs: Vec<Fact> = collected(&mut self.graph().outputs.iter().map(output))?;
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.pop_front();
         }
         kept.push_back((given, outputs.clone()));
         Ok(outputs)
-    }
-
-    /// Returns the fact that the model declares for an output.
-    pub(crate) fn declared_output(&self, at: usize) -> Option<&Fact> {
-        let id = *self.graph.outputs.get(at)?;
-        self.graph.value(id).declared.as_ref()
     }
 }
 

@@ -7,7 +7,6 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::collect::{collected, collected_some};
 use crate::error::OpError;
-use crate::length;
 use crate::map::MapKey;
 
 /// The length of an axis.
@@ -31,30 +30,35 @@ impl Dim {
         }
     }
 
-    /// A named length. A name that is an expression of others, such as `past + sequence`, is put in
-    /// the form that inference gives to the same sum.
-    #[must_use]
-    pub fn symbol(name: &str) -> Self {
-        length::canonical(name)
-    }
-
-    /// The names that the length is made of: one for `batch`, two for `past+sequence`.
-    #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        length::names(self)
-    }
-
-    /// The number that the length is when its names stand for these numbers; `None` where one is
-    /// not given or the result is no length.
-    #[must_use]
-    pub fn evaluate(&self, number: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
-        length::evaluate(self, number)
-    }
-
     /// Returns whether both are certainly the same length.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         *self != Self::Unknown && self == other
+    }
+}
+
+/// An integer as a length, or as the symbol of its text where it is negative.
+pub(crate) fn number(value: i64) -> Dim {
+    match usize::try_from(value) {
+        Ok(len) => Dim::Known(len),
+        Err(_) => Dim::Symbol(value.to_string().into()),
+    }
+}
+
+/// The number that a length is, or that it is the text of.
+pub(crate) fn integer(dim: &Dim) -> Option<i64> {
+    match dim {
+        Dim::Known(len) => i64::try_from(*len).ok(),
+        Dim::Symbol(name) => name.parse().ok(),
+        Dim::Unknown => None,
+    }
+}
+
+/// A length as it is, and unknown where it is the symbol of a negative number.
+pub(crate) fn unless_negative(dim: Dim) -> Dim {
+    match &dim {
+        Dim::Symbol(name) if name.parse::<i64>().is_ok() => Dim::Unknown,
+        _ => dim,
     }
 }
 
@@ -236,7 +240,7 @@ impl Fact {
         let shape = self.known_shape().filter(|shape| {
             shape.len() <= 1 && shape.iter().product::<usize>() == elements.len()
         })?;
-        let all: Vec<i64> = collected_some(&mut elements.iter().map(length::integer))?;
+        let all: Vec<i64> = collected_some(&mut elements.iter().map(integer))?;
         match self.dtype {
             DataType::Int64 => Tensor::from_vec(&shape, all).ok(),
             DataType::Int32 => {
@@ -251,7 +255,7 @@ impl Fact {
     /// else the symbolic ones. Negative numbers read as unknown.
     #[must_use]
     pub fn lengths(&self) -> Option<Vec<Dim>> {
-        Some(self.numbers()?.into_iter().map(length::unless_negative).collect())
+        Some(self.numbers()?.into_iter().map(unless_negative).collect())
     }
 
     /// Returns the numbers of [`Fact::lengths`], with negative numbers as symbols such as `-1`, for
@@ -259,7 +263,7 @@ impl Fact {
     #[must_use]
     pub(crate) fn numbers(&self) -> Option<Vec<Dim>> {
         let Some(value) = &self.value else { return self.elements.clone() };
-        value.to_i64_vec().ok().map(|all| all.into_iter().map(length::number).collect())
+        value.to_i64_vec().ok().map(|all| all.into_iter().map(number).collect())
     }
 
     /// The known integers of the value, such as axes or a target shape.

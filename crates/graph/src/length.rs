@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::fact::Dim;
+pub(crate) use crate::fact::{number, unless_negative};
 
 /// Expressions of more terms are not followed: nothing in a model needs them, and their text would
 /// grow with every node.
@@ -241,36 +242,33 @@ impl<'a> LengthParser<'a> {
     }
 }
 
+impl Dim {
+    /// A named length. A name that is an expression of others, such as `past + sequence`, is put in
+    /// the form that inference gives to the same sum.
+    #[must_use]
+    pub fn symbol(name: &str) -> Self {
+        canonical(name)
+    }
+
+    /// The names that the length is made of: one for `batch`, two for `past+sequence`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        names(self)
+    }
+
+    /// The number that the length is when its names stand for these numbers; `None` where one is
+    /// not given or the result is no length.
+    #[must_use]
+    pub fn evaluate(&self, number: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
+        evaluate(self, number)
+    }
+}
+
 fn combine(a: &Dim, b: &Dim, with: impl Fn(&Length, &Length) -> Option<Length>) -> Dim {
     Length::of(a)
         .zip(Length::of(b))
         .and_then(|(a, b)| with(&a, &b))
         .map_or(Dim::Unknown, Length::into_dim)
-}
-
-/// An integer as a length, or as the symbol of its text where it is negative.
-pub(crate) fn number(value: i64) -> Dim {
-    match usize::try_from(value) {
-        Ok(len) => Dim::Known(len),
-        Err(_) => Dim::Symbol(value.to_string().into()),
-    }
-}
-
-/// The number that a length is, or that it is the text of.
-pub(crate) fn integer(dim: &Dim) -> Option<i64> {
-    match dim {
-        Dim::Known(len) => i64::try_from(*len).ok(),
-        Dim::Symbol(name) => name.parse().ok(),
-        Dim::Unknown => None,
-    }
-}
-
-/// A length as it is, and unknown where it is the symbol of a negative number.
-pub(crate) fn unless_negative(dim: Dim) -> Dim {
-    match &dim {
-        Dim::Symbol(name) if name.parse::<i64>().is_ok() => Dim::Unknown,
-        _ => dim,
-    }
 }
 
 /// Returns whether two numbers are equal, where that is certain: a length that is a sum of names

@@ -10,7 +10,6 @@
 
 #![forbid(unsafe_code)]
 
-mod attribute;
 pub mod blocks;
 mod body;
 pub mod channels;
@@ -24,7 +23,6 @@ pub mod infer;
 mod length;
 pub mod limits;
 mod map;
-mod operator;
 pub mod ops;
 pub mod padding;
 pub mod print;
@@ -32,16 +30,17 @@ pub mod rewrite;
 pub mod rows;
 mod traits;
 
-pub use attribute::{AttributeReader, AttributeValue, Attributes, SubgraphAttribute};
-pub use body::{BodyRunner, OperatorBody};
+use graph::{attribute, operator};
+
 pub use datum::{Datum, TensorSequence};
 pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
 pub use fact::{Dim, Fact, FactKind};
-pub use graph::{Graph, GraphValue, Node, ParsedOperator, ValueId};
-pub use map::{KeyedMap, MapKey};
-pub use operator::{
+pub use graph::attribute::{AttributeReader, AttributeValue, Attributes, SubgraphAttribute};
+pub use graph::operator::{
     Arity, OpDef, Operator, OperatorInputs, ParseContext, onnx_data_type, onnx_number, tensors_only,
 };
+pub use graph::{BodyRunner, Graph, GraphValue, Node, OperatorBody, ParsedOperator, ValueId};
+pub use map::{KeyedMap, MapKey};
 pub use ops::cast::converted;
 pub use traits::{DataMovement, ElementwiseInputs, NumericClass, OpTraits, RowIndependence};
 

@@ -3,6 +3,7 @@
 pub mod activation;
 #[cfg(test)]
 mod agreement;
+mod append;
 mod bounds;
 pub mod cast;
 pub mod contrib;

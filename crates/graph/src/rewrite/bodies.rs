@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::RewriteLevel;
-use crate::body::OperatorBody;
 use crate::error::GraphError;
 use crate::fact::Fact;
+use crate::graph::OperatorBody;
 use crate::graph::{Graph, ValueId};
 use crate::infer;
 use crate::operator::OperatorInputs;

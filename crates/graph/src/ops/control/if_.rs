@@ -5,10 +5,10 @@ use std::sync::Arc;
 use galatea_tensor::Tensor;
 
 use super::iterate::condition;
-use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
+use crate::graph::OperatorBody;
 use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `If`.

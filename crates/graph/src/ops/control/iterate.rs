@@ -2,11 +2,11 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use crate::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::graph::OperatorBody;
 use crate::operator::OperatorInputs;
 use crate::ops::bounds;
 use crate::ops::shape::join_tensors;

@@ -7,11 +7,11 @@ use galatea_tensor::Tensor;
 use super::iterate::{
     BodyInputFacts, CollectedOutputs, SettledFacts, settle, stacked, stacked_fact,
 };
-use crate::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::graph::OperatorBody;
 use crate::limits;
 use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::bounds;

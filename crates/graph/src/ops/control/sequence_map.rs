@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use crate::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::{Datum, TensorSequence};
 use crate::error::OpError;
 use crate::fact::{Fact, FactKind};
+use crate::graph::OperatorBody;
 use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 
 /// ONNX `SequenceMap`.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor};
 
 use super::heads::{ScoreOptions, ScoreStage, WideHeads, attend, softmax};
-use crate::body::OperatorBody;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::graph::OperatorBody;
 use crate::operator::{Operator, OperatorInputs, ParseContext, tensors_only};
 use crate::ops::values::{expect_float, floats, from_floats};
 

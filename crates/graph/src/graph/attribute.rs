@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use galatea_tensor::{ByteString, Tensor};
 
+use super::Graph;
 use crate::error::OpError;
 use crate::fact::Fact;
-use crate::graph::Graph;
 
 /// A subgraph as an attribute gives it.
 #[derive(Clone, Debug)]

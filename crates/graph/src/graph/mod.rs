@@ -1,4 +1,8 @@
-//! Graphs: nodes in topological order over values.
+//! Graphs: nodes in topological order over values, with operators, their attributes and their subgraphs.
+
+pub(crate) mod attribute;
+mod body;
+pub(crate) mod operator;
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -7,11 +11,13 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use crate::attribute::{AttributeValue, Attributes};
-use crate::body::OperatorBody;
+use attribute::Attributes;
+pub use body::{BodyRunner, OperatorBody};
+use operator::Operator;
+pub(crate) use operator::OperatorInputs;
+
 use crate::error::{GraphError, NodePlace};
 use crate::fact::Fact;
-use crate::operator::Operator;
 
 /// A value of a graph: an input, an initializer or an output of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -211,61 +217,6 @@ impl Graph {
     #[must_use]
     pub fn constant(&self, id: ValueId) -> Option<&Tensor> {
         self.value(id).initializer.as_ref()
-    }
-
-    /// Parses and appends a node of an operator in [`crate::ops`]. What its subgraphs read of this
-    /// graph becomes inputs of the node, behind its own.
-    ///
-    /// # Errors
-    /// Fails when the operator is unknown or refuses the attributes.
-    pub fn add_node(
-        &mut self,
-        domain: &str,
-        op_type: &str,
-        name: &str,
-        attributes: &Attributes,
-        mut inputs: Vec<Option<ValueId>>,
-        outputs: Vec<Option<ValueId>>,
-    ) -> Result<(), GraphError> {
-        let opset = self.opsets.get(domain).copied();
-        let operator =
-            crate::ops::parse(domain, op_type, opset, attributes, inputs.len(), outputs.len())
-                .map_err(|kind| GraphError {
-                    kind,
-                    node: Some(NodePlace {
-                        index: self.nodes.len(),
-                        name: name.to_owned(),
-                        operator: if domain.is_empty() {
-                            op_type.to_owned()
-                        } else {
-                            format!("{domain}:{op_type}")
-                        },
-                    }),
-                })?;
-        for value in attributes.values() {
-            let AttributeValue::Graph(subgraph) = value else { continue };
-            let inner = &subgraph.graph;
-            let own = inner.inputs.len().saturating_sub(subgraph.captured);
-            let captured = inner.inputs[own..].iter();
-            inputs.extend(captured.map(|&id| Some(self.value_named(&inner.value(id).name))));
-        }
-        let operator: Arc<dyn Operator> = Arc::from(operator);
-        let plain =
-            |(_, value): &(&String, &AttributeValue)| !matches!(value, AttributeValue::Graph(_));
-        let plain =
-            attributes.iter().filter(plain).map(|(name, value)| (name.clone(), value.clone()));
-        let attributes = Arc::new(plain.collect());
-        let parsed = Some(ParsedOperator { operator: Arc::clone(&operator), opset, attributes });
-        self.nodes.push(Node {
-            name: name.to_owned(),
-            domain: domain.to_owned(),
-            op_type: op_type.to_owned(),
-            inputs,
-            outputs,
-            operator,
-            parsed,
-        });
-        Ok(())
     }
 
     /// Adds a node whose operator no attributes describe: one that holds weights.

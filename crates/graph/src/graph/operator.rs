@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use galatea_tensor::{DataType, SmallType, Tensor};
 
-use crate::attribute::{AttributeReader, AttributeValue, Attributes};
-use crate::body::OperatorBody;
+use super::attribute::{AttributeReader, AttributeValue, Attributes};
+use super::body::OperatorBody;
 use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::OpError;
