@@ -8,15 +8,14 @@ use galatea_tensor::{
 };
 
 use crate::config::inference::{BatchInput, BatchOutput, ModelInput, batch_input};
+use crate::config::shape_text;
 use crate::config::{ModelConfig, datatype};
 use crate::error::ServingError;
+pub use crate::payload::NamedTensors;
 use crate::payload::{ActiveRequest, BatchPayload};
 use crate::request::{InputData, InputTensor, OutputTensor};
-use crate::sequence;
-use crate::validate::{LENGTH_BYTES, shape_text};
-
-/// Tensors by name.
-pub type NamedTensors = Vec<(String, Tensor)>;
+use crate::sequence_tensors;
+use crate::validate::LENGTH_BYTES;
 
 /// Runs a batch through `run`, which takes the model's inputs and gives its outputs, and answers every request. An
 /// error of `run` is the answer to all.
@@ -30,7 +29,7 @@ pub fn execute(
     let outputs = gathered.and_then(run);
     payload.mark_model_done();
     let outputs = outputs.and_then(|outputs| {
-        sequence::keep_states(payload.requests(), &outputs)?;
+        sequence_tensors::keep_states(payload.requests(), &outputs)?;
         Ok(outputs)
     });
     match outputs {
@@ -76,7 +75,7 @@ pub fn gather(
         let tensor = batch_tensor(config, made, requests)?;
         tensors.extend(made.target_name.iter().map(|name| (name.clone(), tensor.clone())));
     }
-    tensors.extend(sequence::inputs(requests)?);
+    tensors.extend(sequence_tensors::inputs(requests)?);
     Ok(tensors)
 }
 

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
+use crate::config::metal::latency::{LATENCY_GOAL, MAX_MS, of_ms};
 use crate::config::{MetalConfig, ModelConfig};
 use crate::error::ServingError;
 use crate::request::{InferenceRequest, ParameterValue};
 
-/// The parameter of models and requests, and the field of `metal_config`.
-pub(crate) const LATENCY_GOAL: &str = "latency_goal_ms";
 /// The parameter of models that says which requests are taken.
 const ADMISSION: &str = "admission";
-/// The longest goal: an hour.
-pub(crate) const MAX_MS: f64 = 3_600_000.0;
-
 /// Which requests are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdmissionRule {
@@ -30,12 +26,6 @@ pub struct LatencyTargets {
     pub latency: Option<Duration>,
     /// Which requests are taken.
     pub admission: AdmissionRule,
-}
-
-/// A goal of so many milliseconds.
-pub(crate) fn of_ms(ms: f64) -> Option<Duration> {
-    let fits = ms > 0.0 && ms <= MAX_MS;
-    fits.then(|| Duration::try_from_secs_f64(ms / 1e3).ok()).flatten()
 }
 
 fn expected() -> String {

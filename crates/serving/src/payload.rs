@@ -19,6 +19,9 @@ use crate::statistics::{
 };
 use crate::trace;
 
+/// Tensors by name.
+pub type NamedTensors = Vec<(String, Tensor)>;
+
 /// State that instances and requests of one model version share.
 #[derive(Debug)]
 pub struct ExecutionContext {

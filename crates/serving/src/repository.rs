@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::backend::llm::{is_checkpoint, model_name};
+use crate::checkpoint_files::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
 use crate::config::inference::model_version_policy::PolicyChoice;
 use crate::error::ServingError;

@@ -13,6 +13,9 @@ use crate::statistics::StageTimes;
 use crate::trace::RequestTrace;
 use crate::waiting_models::WaitingModels;
 
+/// The parameter of models and requests that names a unit.
+pub(crate) const EXECUTION_LOCATION: &str = "execution_location";
+
 /// Value of a request or response parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterValue {

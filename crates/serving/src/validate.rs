@@ -1,17 +1,17 @@
 //! Checking a request against the model's configuration, with Triton's texts in Triton's order.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
 use galatea_tensor::DataType;
 
-use crate::backend::graph::EXECUTION_LOCATION;
-use crate::config::{ModelConfig, datatype};
+use crate::config::{ModelConfig, datatype, shape_text};
 use crate::error::ServingError;
 use crate::latency_target::LatencyTargets;
-use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
+use crate::request::{
+    EXECUTION_LOCATION, InferenceRequest, InputData, InputTensor, request_prefix,
+};
 use crate::schedule::{BatchKey, Nanos, ScheduleTicket, SequenceMark};
 
 /// Bytes of the length before each string on the wire.
@@ -462,18 +462,6 @@ enum InputFault {
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
     format!("[{}]", names.join(","))
-}
-
-/// A shape as Triton prints it: `[-1,16]`.
-pub(crate) fn shape_text(shape: &[i64]) -> String {
-    let mut text = String::from("[");
-    for (at, dim) in shape.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        // Writing to a String cannot fail.
-        let _ok = write!(text, "{comma}{dim}");
-    }
-    text.push(']');
-    text
 }
 
 #[cfg(test)]

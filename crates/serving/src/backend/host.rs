@@ -3,9 +3,42 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::core::{LoadOverrides, ModelHandle, UnloadDependents};
+use bytes::Bytes;
+
 use crate::custom_metrics::CustomMetrics;
 use crate::error::ServingError;
+use crate::request::{InferenceRequest, ResponseSink};
+
+/// Files and configuration of a client, in the place of a model's files on disk.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOverrides {
+    /// The configuration as JSON.
+    pub config: Option<String>,
+    /// Files by their path in the model's folder. If there are any, the folder on disk is not used at all.
+    pub files: Vec<(String, Bytes)>,
+}
+
+/// Fate of an ensemble's models when it is unloaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnloadDependents {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Models that nobody else needs go too.
+    Unload,
+}
+
+/// A version of a model that another model calls.
+pub trait CalledModel {
+    /// Returns whether its requests have any number of answers.
+    fn is_decoupled(&self) -> bool;
+
+    /// Hands it a request, whose answers go to the sink.
+    ///
+    /// # Errors
+    /// When the request is refused; the sink then gets nothing.
+    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError>;
+}
 
 /// The server as a model sees it that calls others.
 pub trait ModelHost: Send + Sync {
@@ -13,7 +46,11 @@ pub trait ModelHost: Send + Sync {
     ///
     /// # Errors
     /// When the text is no version.
-    fn model(&self, name: &str, version: &str) -> Result<Option<ModelHandle>, ServingError>;
+    fn model(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Option<Box<dyn CalledModel>>, ServingError>;
 
     /// Loads a model and waits for the end.
     ///

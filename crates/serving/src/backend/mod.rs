@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
-use galatea_tensor::DataType;
 
-pub use self::host::{HostLink, ModelHost};
+pub use self::host::{CalledModel, HostLink, LoadOverrides, ModelHost, UnloadDependents};
 use self::llm::ResidentCheckpoint;
 use crate::config::{MetalConfig, ModelConfig};
+pub use crate::config::{ModelIo, ModelTensor, StateBinding};
 use crate::error::ServingError;
 pub use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext, ModelAnswer};
 
@@ -54,48 +54,6 @@ impl ModelFiles {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.config.parameters.get(name).map(|parameter| parameter.string_value.as_str())
     }
-}
-
-/// An input or output that a model has by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelTensor {
-    /// Name.
-    pub name: String,
-    /// Element type.
-    pub datatype: DataType,
-    /// Dimensions, the batch dimension included; -1 where any size fits.
-    pub dims: Vec<i64>,
-    /// Whether `dims` are known; if not, any number of dimensions fits.
-    pub ranked: bool,
-    /// Whether the model runs without it; inputs only.
-    pub optional: bool,
-}
-
-/// Inputs and outputs that a model has by itself, in its own order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ModelIo {
-    /// Inputs.
-    pub inputs: Vec<ModelTensor>,
-    /// Outputs.
-    pub outputs: Vec<ModelTensor>,
-    /// Inputs that are what an output was in the run before, of models that keep states.
-    pub states: Vec<StateBinding>,
-    /// Whether a run takes only some lengths of the first dimension, so that requests are not put together where
-    /// the configuration does not say so.
-    pub picky: bool,
-}
-
-/// A state of a model: an input that the output of the run before becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateBinding {
-    /// Name of the input.
-    pub input: String,
-    /// Name of the output.
-    pub output: String,
-    /// Element type.
-    pub datatype: DataType,
-    /// Dimensions.
-    pub dims: Vec<i64>,
 }
 
 /// The device that an instance is bound to.

@@ -4,10 +4,10 @@ use super::inference::model_config::SchedulingChoice;
 use super::inference::model_sequence_batching::initial_state::StateData;
 use super::inference::model_sequence_batching::{InitialState, State};
 use super::inference::{ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape};
+use super::shape_text;
 use super::{ModelConfig, data_type_number, inference};
-use crate::backend::{ModelIo, ModelTensor, StateBinding};
+use super::{ModelIo, ModelTensor, StateBinding};
 use crate::error::ServingError;
-use crate::validate::shape_text;
 
 /// Largest batch of a model that can batch and whose configuration gives no size.
 /// Source: Triton's default of `--backend-config=default-max-batch-size`.

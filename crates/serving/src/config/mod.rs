@@ -13,7 +13,9 @@ mod complete;
 pub mod inference;
 mod json;
 pub mod metal;
+mod model_io;
 mod normalise;
+mod shape_text;
 mod validate;
 mod wiring;
 
@@ -27,7 +29,9 @@ pub use complete::{DEFAULT_MAX_BATCH_SIZE, complete};
 pub use inference::ModelConfig;
 pub use json::{from_json, to_json};
 pub use metal::MetalConfig;
-pub use normalise::{InstanceDefaults, fill_backend, normalise, normalise_instances};
+pub use model_io::{ModelIo, ModelTensor, StateBinding};
+pub use normalise::{BackendNames, InstanceDefaults, fill_backend, normalise, normalise_instances};
+pub(crate) use shape_text::shape_text;
 pub use validate::{validate, validate_instances, validate_tensors};
 
 use crate::error::ServingError;

@@ -7,7 +7,6 @@ use super::inference::model_optimization_policy::PinnedMemoryBuffer;
 use super::inference::model_sequence_batching::{StrategyChoice, StrategyDirect};
 use super::inference::model_version_policy::{Latest, PolicyChoice};
 use super::inference::{ModelInstanceGroup, ModelTransactionPolicy, ModelVersionPolicy};
-use crate::backend::ModelBackend;
 
 /// Idle time after which a sequence ends, where the configuration gives none.
 const DEFAULT_SEQUENCE_IDLE_US: u64 = 1_000_000;
@@ -15,22 +14,33 @@ const DEFAULT_SEQUENCE_IDLE_US: u64 = 1_000_000;
 /// The platform of ensembles, which have no backend.
 pub(super) const ENSEMBLE: &str = "ensemble";
 
+/// Names that a backend goes by in configurations.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendNames<'a> {
+    /// Name of the backend.
+    pub backend: &'a str,
+    /// Name of its models' form.
+    pub platform: &'a str,
+    /// Name of its models' file, where the configuration gives none.
+    pub filename: &'a str,
+}
+
 /// Fills in whichever of backend, platform and file name is missing, as far as this backend is meant.
-pub fn fill_backend(config: &mut ModelConfig, backend: &dyn ModelBackend) {
-    let by_platform = !config.platform.is_empty() && config.platform == backend.platform();
+pub fn fill_backend(config: &mut ModelConfig, names: BackendNames<'_>) {
+    let by_platform = !config.platform.is_empty() && config.platform == names.platform;
     let meant =
-        if config.backend.is_empty() { by_platform } else { config.backend == backend.name() };
+        if config.backend.is_empty() { by_platform } else { config.backend == names.backend };
     if !meant {
         return;
     }
     if config.backend.is_empty() {
-        backend.name().clone_into(&mut config.backend);
+        names.backend.clone_into(&mut config.backend);
     }
     if config.platform.is_empty() {
-        backend.platform().clone_into(&mut config.platform);
+        names.platform.clone_into(&mut config.platform);
     }
     if config.default_model_filename.is_empty() {
-        backend.default_model_filename().clone_into(&mut config.default_model_filename);
+        names.filename.clone_into(&mut config.default_model_filename);
     }
 }
 

@@ -2,13 +2,28 @@
 
 use super::models::parse_version;
 use super::{Core, LoadOverrides, ModelHandle, UnloadDependents};
-use crate::backend::ModelHost;
+use crate::backend::{CalledModel, ModelHost};
 use crate::error::ServingError;
+use crate::request::{InferenceRequest, ResponseSink};
+
+impl CalledModel for ModelHandle {
+    fn is_decoupled(&self) -> bool {
+        Self::is_decoupled(self)
+    }
+
+    fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), ServingError> {
+        self.infer_for_model(request, sink)
+    }
+}
 
 impl ModelHost for Core {
-    fn model(&self, name: &str, version: &str) -> Result<Option<ModelHandle>, ServingError> {
+    fn model(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Option<Box<dyn CalledModel>>, ServingError> {
         parse_version(version)?;
-        Ok(self.resolve(name, version).ok())
+        Ok(self.resolve(name, version).ok().map(|model| Box::new(model) as Box<dyn CalledModel>))
     }
 
     fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), ServingError> {

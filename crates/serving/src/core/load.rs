@@ -15,7 +15,7 @@ use super::models::{AMBIGUOUS, LoadEpoch, WantedBy};
 use super::overrides::GivenFolder;
 use super::{ControlMode, Core, LoadFailure};
 use crate::backend::ModelBackend;
-use crate::config::{self, ModelConfig};
+use crate::config::{self, BackendNames, ModelConfig};
 use crate::error::ServingError;
 use crate::repository::{self, FolderStamp, FoundModel, ModelId};
 use crate::statistics::StatisticsRecorder;
@@ -301,7 +301,12 @@ impl Core {
             self.guess_backend(&mut config, &source.dir, &present)?;
         }
         for backend in &self.backends {
-            config::fill_backend(&mut config, backend.as_ref());
+            let names = BackendNames {
+                backend: backend.name(),
+                platform: backend.platform(),
+                filename: backend.default_model_filename(),
+            };
+            config::fill_backend(&mut config, names);
         }
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);

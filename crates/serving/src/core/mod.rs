@@ -26,12 +26,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+pub use crate::backend::{LoadOverrides, UnloadDependents};
 pub use describe::{
     EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ServerMetadata, TensorMetadata,
     VersionState,
 };
 pub use handle::ModelHandle;
-pub use options::{ControlMode, CoreOptions, LoadOverrides, ShutdownReport, UnloadDependents};
+pub use options::{ControlMode, CoreOptions, ShutdownReport};
 pub use served::{ListedCheckpoint, ServedCheckpoint};
 
 use crate::backend::ModelBackend;

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use crate::config::MetalConfig;
 use crate::latency::LatencyOptions;
 use crate::rate_limiter::ResourceLimit;
@@ -97,25 +95,6 @@ impl Default for CoreOptions {
             backlog_delay_scheduler: 0,
         }
     }
-}
-
-/// Files and configuration of a client, in the place of a model's files on disk.
-#[derive(Clone, Debug, Default)]
-pub struct LoadOverrides {
-    /// The configuration as JSON.
-    pub config: Option<String>,
-    /// Files by their path in the model's folder. If there are any, the folder on disk is not used at all.
-    pub files: Vec<(String, Bytes)>,
-}
-
-/// Fate of an ensemble's models when it is unloaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnloadDependents {
-    /// They stay.
-    #[default]
-    Keep,
-    /// Models that nobody else needs go too.
-    Unload,
 }
 
 /// How a shutdown went.

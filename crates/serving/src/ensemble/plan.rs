@@ -7,10 +7,10 @@ use super::graph::{FlowGraph, FlowStep, GraphFault};
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
 use crate::config::inference::{DataType, ModelTensorReshape};
+use crate::config::shape_text;
 use crate::config::{self, ModelConfig};
 use crate::error::ServingError;
 use crate::repository::ModelId;
-use crate::validate::shape_text;
 
 /// An input of a model that a step gives.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 
 mod filler;
 mod plan;
-mod tensors;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,7 @@ use galatea_tensor::Tensor;
 
 pub(crate) use filler::filler;
 pub use plan::SequencePlan;
-pub use tensors::{inputs, keep_states};
+pub(crate) use plan::{ControlFlag, ControlMeaning};
 
 use crate::request::CorrelationId;
 use crate::schedule::SequenceStep;
@@ -25,7 +24,7 @@ impl SequenceState {
         Arc::new(Self(Mutex::new(plan.states.iter().map(|state| state.initial.clone()).collect())))
     }
 
-    fn tensors(&self) -> MutexGuard<'_, Vec<Tensor>> {
+    pub(crate) fn tensors(&self) -> MutexGuard<'_, Vec<Tensor>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,17 +10,17 @@ use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_sequence_batching::control::Kind;
 use crate::config::inference::model_sequence_batching::initial_state::StateData;
 use crate::config::inference::model_sequence_batching::{Control, InitialState, State};
+use crate::config::shape_text;
 use crate::config::{ModelConfig, datatype};
 use crate::error::ServingError;
 use crate::repository;
-use crate::validate::shape_text;
 
 /// Most bytes of one initial state.
 const MAX_STATE_BYTES: usize = 1 << 30;
 
 /// How a flag is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ControlFlag {
+pub(crate) enum ControlFlag {
     Int32(i32, i32),
     Fp32(f32, f32),
     Bool(bool, bool),
@@ -28,7 +28,7 @@ pub(super) enum ControlFlag {
 
 /// Meaning of a control tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ControlMeaning {
+pub(crate) enum ControlMeaning {
     Start(ControlFlag),
     End(ControlFlag),
     Ready(ControlFlag),
@@ -36,19 +36,19 @@ pub(super) enum ControlMeaning {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StateTensor {
-    pub(super) input: String,
-    pub(super) output: String,
+pub(crate) struct StateTensor {
+    pub(crate) input: String,
+    pub(crate) output: String,
     /// With a batch dimension of 1 where the model batches.
-    pub(super) initial: Tensor,
+    pub(crate) initial: Tensor,
 }
 
 /// See the module. It is made once, when a version is loaded.
 #[derive(Clone, Debug)]
 pub struct SequencePlan {
-    pub(super) controls: Vec<(String, ControlMeaning)>,
-    pub(super) states: Vec<StateTensor>,
-    pub(super) batching: bool,
+    pub(crate) controls: Vec<(String, ControlMeaning)>,
+    pub(crate) states: Vec<StateTensor>,
+    pub(crate) batching: bool,
 }
 
 impl SequencePlan {

@@ -9,10 +9,8 @@ use super::ProviderFactory;
 use crate::backend::ModelFiles;
 use crate::error::ServingError;
 use crate::payload::ActiveRequest;
-use crate::request::ParameterValue;
+use crate::request::{EXECUTION_LOCATION, ParameterValue};
 
-/// The parameter of models and requests that names a unit.
-pub(crate) const EXECUTION_LOCATION: &str = "execution_location";
 /// The parameter of models that says what a unit is chosen by.
 const EXECUTION_GOAL: &str = "execution_goal";
 

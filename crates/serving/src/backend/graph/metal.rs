@@ -8,9 +8,9 @@ use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, ProviderWish,
 
 use super::ProviderFactory;
 use crate::backend::ModelFiles;
+use crate::config::metal::latency::LATENCY_GOAL;
 use crate::config::metal::{MetalConfig, MetalSetting};
 use crate::error::ServingError;
-use crate::latency_target::LATENCY_GOAL;
 
 /// Names of providers that fields are for.
 const GPU: &str = "gpu";

@@ -30,8 +30,6 @@ use crate::error::{ErrorCode, ServingError};
 use crate::graph_model::{self, FunctionInterface, ModelFormat};
 use crate::model_cache::{self, ModelCache};
 
-pub(crate) use location::EXECUTION_LOCATION;
-
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
 /// Instances of a model whose runs are divided between units, where its configuration says nothing.

@@ -24,10 +24,11 @@ use super::{
     ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, ModelBackend,
     ModelFiles, ModelInstance, ModelIo,
 };
+pub use crate::checkpoint_files::{is_checkpoint, model_name};
 use crate::error::{ErrorCode, ServingError};
 use crate::prepared::PreparedJob;
 pub use arguments::EngineArguments;
-pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
+pub use checkpoint::one as one_checkpoint;
 pub(crate) use encoder::TextsJob;
 pub use metal::{CheckpointForm, metal_arguments, metal_options};
 pub(crate) use prompts::PromptsJob;

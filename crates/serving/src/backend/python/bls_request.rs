@@ -105,7 +105,7 @@ fn submit(
         }
         respond(calls, number, answer);
     });
-    model.infer_for_model(request, sink)
+    model.infer(request, sink)
 }
 
 fn text<'a>(head: &'a Value, name: &str) -> &'a str {

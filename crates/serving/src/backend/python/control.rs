@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::bls::BlsCallee;
 use super::locked;
-use crate::core::{LoadOverrides, UnloadDependents};
+use crate::backend::{LoadOverrides, UnloadDependents};
 use crate::error::ServingError;
 
 /// Models that are being loaded and wait for the load of others, by name. Two that wait for each other would do so for

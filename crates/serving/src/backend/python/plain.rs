@@ -25,7 +25,7 @@ use crate::batch::NamedTensors;
 use crate::config::ModelConfig;
 use crate::error::ServingError;
 use crate::payload::{ActiveRequest, BatchPayload, ModelAnswer, not_again};
-use crate::sequence;
+use crate::sequence_tensors;
 
 /// Batches that a worker has at most.
 const AHEAD: usize = 4;
@@ -254,7 +254,7 @@ fn keep_states(requests: &[ActiveRequest], answers: &mut [ModelAnswer]) {
             let known = request.config().output.iter().any(|known| known.name == output.name);
             known && (asked.is_empty() || asked.contains(&output.name))
         });
-        if let Err(error) = sequence::keep_states(std::slice::from_ref(request), &named) {
+        if let Err(error) = sequence_tensors::keep_states(std::slice::from_ref(request), &named) {
             *answer = ModelAnswer::from(Err(error));
         }
     }

@@ -12,7 +12,7 @@ use crate::config::ModelConfig;
 use crate::error::ServingError;
 use crate::payload::ActiveRequest;
 use crate::request::{CorrelationId, InputData, ParameterValue};
-use crate::sequence;
+use crate::sequence_tensors;
 
 /// Where inputs in a block begin.
 const ALIGNMENT: usize = 64;
@@ -153,7 +153,7 @@ fn inputs(request: &ActiveRequest) -> Result<Vec<SentInput<'_>>, ServingError> {
         let dims = part.rows.into_iter().chain(part.dims).collect();
         all.push(input(Cow::Borrowed(&given.name), given.datatype, dims, elements)?);
     }
-    for (name, tensor) in sequence::inputs(std::slice::from_ref(request))? {
+    for (name, tensor) in sequence_tensors::inputs(std::slice::from_ref(request))? {
         let elements = SentElements::of_tensor(&tensor)?;
         all.push(input(Cow::Owned(name), tensor.dtype(), tensor.shape().to_vec(), elements)?);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::latency_target::{MAX_MS, of_ms};
+use super::latency::{MAX_MS, of_ms};
 
 /// Form of a value.
 #[derive(Clone, Copy, Debug)]

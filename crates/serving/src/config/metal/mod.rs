@@ -7,6 +7,7 @@
 
 mod batching;
 mod fields;
+pub(crate) mod latency;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +19,8 @@ use serde_json::Value;
 
 use super::ModelConfig;
 use crate::error::ServingError;
-use crate::latency_target::LATENCY_GOAL;
 use fields::PRESET;
+use latency::LATENCY_GOAL;
 
 /// The file beside `config.pbtxt`, the parameter, and the member that an object may have around it.
 const FILE: &str = "metal_config.json";

@@ -4,14 +4,10 @@
 //! front end stamps its own, and the requests that an ensemble makes have children of it. When the last holder lets
 //! go, the sink gets everything at once. A request without a trace costs one look at an empty field.
 
-mod text;
-
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-use crate::request::{InferenceRequest, OutputTensor};
 
 /// The request is accepted.
 pub const REQUEST_START: &str = "REQUEST_START";
@@ -29,13 +25,6 @@ pub const COMPUTE_END: &str = "COMPUTE_END";
 pub const INFER_RESPONSE_COMPLETE: &str = "INFER_RESPONSE_COMPLETE";
 /// The request is done with.
 pub const REQUEST_END: &str = "REQUEST_END";
-
-/// An input as it entered the queue.
-const TENSOR_QUEUE_INPUT: &str = "TENSOR_QUEUE_INPUT";
-/// An input as the backend sees it.
-const TENSOR_BACKEND_INPUT: &str = "TENSOR_BACKEND_INPUT";
-/// An output as the backend gave it.
-const TENSOR_BACKEND_OUTPUT: &str = "TENSOR_BACKEND_OUTPUT";
 
 /// Most entries of a request and of all that it causes. A model without end of responses makes no trace without end.
 const MAX_ENTRIES: usize = 100_000;
@@ -205,49 +194,22 @@ impl RequestTrace {
         }
     }
 
-    /// The core has accepted the request and queues it.
-    pub(crate) fn begin(&self, model: &str, version: &str, request: &InferenceRequest) {
-        // A request that is handed on with its trace begins once.
-        if self.began.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        self.push(TraceEvent::Began {
-            model: model.to_owned(),
-            version: version.to_owned(),
-            request_id: request.id.clone(),
-            parent: self.parent,
-        });
-        self.stamp(REQUEST_START);
-        self.inputs(TENSOR_QUEUE_INPUT, request);
-        self.stamp(QUEUE_START);
+    /// Returns whether the request has begun before, and notes that it does now.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.began.swap(true, Ordering::Relaxed)
     }
 
-    /// An instance begins with the request.
-    pub(crate) fn start_compute(&self, request: &InferenceRequest, at: Instant) {
-        self.stamp_at(COMPUTE_START, at);
-        self.inputs(TENSOR_BACKEND_INPUT, request);
+    /// Returns what the trace holds.
+    pub(crate) fn level(&self) -> TraceLevel {
+        self.root.level
     }
 
-    /// A response leaves the core.
-    pub(crate) fn respond(&self, outputs: &[OutputTensor]) {
-        if self.root.level.tensors {
-            for output in outputs {
-                let tensor = text::output(output);
-                self.push(TraceEvent::Tensor { activity: TENSOR_BACKEND_OUTPUT, tensor });
-            }
-        }
-        self.stamp(INFER_RESPONSE_COMPLETE);
+    /// Returns the id of the trace of which this one is a part.
+    pub(crate) fn parent(&self) -> Option<u64> {
+        self.parent
     }
 
-    fn inputs(&self, activity: &'static str, request: &InferenceRequest) {
-        if self.root.level.tensors {
-            for input in &request.inputs {
-                self.push(TraceEvent::Tensor { activity, tensor: text::input(input) });
-            }
-        }
-    }
-
-    fn push(&self, event: TraceEvent) {
+    pub(crate) fn push(&self, event: TraceEvent) {
         let mut entries = self.root.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() < MAX_ENTRIES {
             entries.push(TraceEntry { trace: self.id, event });
@@ -258,6 +220,7 @@ impl RequestTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::InferenceRequest;
 
     #[derive(Debug, Default)]
     struct Kept(Mutex<Vec<Vec<TraceEntry>>>);

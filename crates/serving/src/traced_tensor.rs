@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use galatea_tensor::{ByteString, DataType, Tensor, decode_byte_strings};
 
-use super::TracedTensor;
 use crate::request::{InputData, InputTensor, OutputTensor};
+use crate::trace::TracedTensor;
 
-pub(super) fn input(input: &InputTensor) -> TracedTensor {
+pub(crate) fn input(input: &InputTensor) -> TracedTensor {
     let data = match &input.data {
         InputData::Raw(raw) if input.datatype == DataType::Bytes => {
             strings(&decode_byte_strings(raw).unwrap_or_default())
@@ -19,7 +19,7 @@ pub(super) fn input(input: &InputTensor) -> TracedTensor {
     TracedTensor { name: input.name.clone(), data, shape, datatype: input.datatype.wire_name() }
 }
 
-pub(super) fn output(output: &OutputTensor) -> TracedTensor {
+pub(crate) fn output(output: &OutputTensor) -> TracedTensor {
     let tensor = &output.tensor;
     TracedTensor {
         name: output.name.clone(),

@@ -2,18 +2,16 @@
 
 use galatea_tensor::{ByteString, DataType, Tensor, TensorError};
 
-use super::plan::{ControlFlag, ControlMeaning};
-use super::{SequenceContext, SequencePlan};
-use crate::batch::NamedTensors;
 use crate::error::ServingError;
-use crate::payload::ActiveRequest;
+use crate::payload::{ActiveRequest, NamedTensors};
 use crate::request::CorrelationId;
+use crate::sequence::{ControlFlag, ControlMeaning, SequenceContext, SequencePlan};
 
 /// Control and state tensors of a batch, one row for each request; nothing for models that are not over sequences.
 ///
 /// # Errors
 /// When the states of the batch's sequences have different shapes, or there is no memory.
-pub fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, ServingError> {
+pub(crate) fn inputs(requests: &[ActiveRequest]) -> Result<NamedTensors, ServingError> {
     let rows: Vec<&SequenceContext> =
         requests.iter().filter_map(|request| request.sequence.as_deref()).collect();
     let Some(first) = rows.first() else { return Ok(Vec::new()) };
@@ -153,7 +151,10 @@ fn joined_states(rows: &[&SequenceContext], at: usize) -> Result<Tensor, Serving
 ///
 /// # Errors
 /// When an output does not have a row for each request.
-pub fn keep_states(requests: &[ActiveRequest], outputs: &NamedTensors) -> Result<(), ServingError> {
+pub(crate) fn keep_states(
+    requests: &[ActiveRequest],
+    outputs: &NamedTensors,
+) -> Result<(), ServingError> {
     let contexts = || requests.iter().map(|request| request.sequence.as_deref());
     let Some(plan) = contexts().flatten().next().map(|first| &first.plan) else { return Ok(()) };
     for (at, state) in plan.states.iter().enumerate() {
@@ -183,5 +184,5 @@ pub fn keep_states(requests: &[ActiveRequest], outputs: &NamedTensors) -> Result
 }
 
 #[cfg(test)]
-#[path = "tensors_tests.rs"]
+#[path = "sequence_tensors_tests.rs"]
 mod tests;
