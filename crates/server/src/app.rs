@@ -8,11 +8,11 @@ use tokio::sync::watch;
 
 use crate::browser::BrowserRules;
 use crate::forward::HeaderForwarding;
-use crate::http::sagemaker::SageMaker;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
-use crate::metrics::{GpuMeters, MetricsConfig};
+use crate::metrics::{self, GpuMeters, MetricsConfig, MetricsSources};
 use crate::overrides::OverrideRules;
 use crate::restricted::EndpointRestrictions;
+use crate::sagemaker::SageMaker;
 use crate::shm::SharedMemory;
 use crate::trace::RequestTracer;
 use galatea::Engine;
@@ -202,22 +202,22 @@ impl ServerState {
         Self { gpus, ..self }
     }
 
-    /// The use of GPUs, where the metrics page tells about it.
+    /// Writes the page of metrics.
     #[must_use]
-    pub(crate) fn gpus(&self) -> Option<&GpuMeters> {
-        self.gpus.as_ref()
+    pub fn metrics_page(&self) -> String {
+        metrics::render(MetricsSources {
+            core: &self.core,
+            config: &self.metrics,
+            engine: &self.engine,
+            host: self.host.as_ref(),
+            gpus: self.gpus.as_ref(),
+        })
     }
 
     /// Families of metrics.
     #[must_use]
     pub fn metrics(&self) -> &MetricsConfig {
         &self.metrics
-    }
-
-    /// The machine, where the metrics page tells about it.
-    #[must_use]
-    pub(crate) fn host(&self) -> Option<&HostMonitor> {
-        self.host.as_ref()
     }
 
     /// Makes the front ends stop accepting.

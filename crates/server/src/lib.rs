@@ -27,6 +27,7 @@ pub mod options;
 pub mod overrides;
 pub mod pending;
 pub mod restricted;
+pub mod sagemaker;
 pub mod server;
 mod shm;
 pub mod status;

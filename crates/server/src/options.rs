@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::app::{ClientLimits, FrontEndRules};
 use crate::browser::BrowserRules;
 use crate::grpc::GrpcSettings;
-use crate::http::sagemaker::SageMaker;
 use crate::http::vertex_ai;
 use crate::listen::{ListenPlace, PortSharing};
 use crate::metrics::MetricsConfig;
 use crate::overrides::OverrideRules;
+use crate::sagemaker::SageMaker;
 use crate::tls::{TlsApplication, TlsOptions, acceptor};
 use crate::trace::TraceConfig;
 

@@ -10,10 +10,11 @@ use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
 
 use crate::app::ServerState;
-use crate::http::sagemaker::{self, SageMaker};
+use crate::http::sagemaker;
 use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::FrontEndListener;
 use crate::options::{ListenOptions, ServerOptions};
+use crate::sagemaker::SageMaker;
 use crate::tls::{TlsApplication, acceptor};
 use crate::trace::RequestTracer;
 use crate::{grpc, http};

@@ -10,7 +10,6 @@ use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::serve::{RouteTable, accept};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
-use crate::metrics;
 
 /// Serves metrics until the server stops.
 pub async fn serve_metrics(app: Arc<ServerState>, listener: FrontEndListener) {
@@ -26,7 +25,7 @@ fn route(
 ) -> EndpointReply {
     EndpointReply::Ready(match (head.method(), head.path()) {
         (HttpMethod::Get, "/metrics" | "/metrics/") => {
-            HttpResponse::ok(ContentType::Metrics, metrics::render(app))
+            HttpResponse::ok(ContentType::Metrics, app.metrics_page())
         }
         (HttpMethod::Get, _) => HttpResponse::empty(ContentType::Metrics),
         _ => HttpResponse::error(405, ContentType::Text, "Method Not Allowed"),

@@ -13,7 +13,6 @@ use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
-use crate::metrics;
 
 /// The path of predictions.
 pub const PREDICT_ROUTE: &str = "AIP_PREDICT_ROUTE";
@@ -160,7 +159,7 @@ fn redirected(
     path: &str,
 ) -> EndpointReply {
     if path == "/metrics" {
-        return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, metrics::render(app)));
+        return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, app.metrics_page()));
     }
     let Some(found) = endpoints::find(path) else { return EndpointReply::Ready(plain(400)) };
     match passage(found.row) {

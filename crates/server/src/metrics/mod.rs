@@ -14,6 +14,7 @@ mod power;
 use std::sync::OnceLock;
 
 use galatea_providers::HostCapabilities;
+use galatea_serving::Core;
 use galatea_serving::ListedCheckpoint;
 use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::latency::{HistogramSnapshot, LatencyStage, SummarySnapshot};
@@ -24,20 +25,33 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
-use crate::app::ServerState;
 pub use config::MetricsConfig;
 use families::{CACHE, CAPABILITIES, FAMILIES, FamilyValue, ModelFamily};
-use galatea::host;
+use galatea::Engine;
+use galatea::host::{self, HostMonitor};
 pub(crate) use gpu::GpuMeters;
+
+/// Parts of a server that have figures for the page.
+#[derive(Clone, Copy)]
+pub(crate) struct MetricsSources<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) config: &'a MetricsConfig,
+    pub(crate) engine: &'a Engine,
+    /// Readings of the machine; `None` where nobody asks for them.
+    pub(crate) host: Option<&'a HostMonitor>,
+    /// Meters of the GPUs; `None` where nobody asks for them.
+    pub(crate) gpus: Option<&'a GpuMeters>,
+}
 
 /// The page of a server.
 #[must_use]
-pub fn render(app: &ServerState) -> String {
-    let rows = app.core().metrics_snapshot();
-    let mut page = self::models(&rows, app.metrics());
+pub(crate) fn render(sources: MetricsSources<'_>) -> String {
+    let MetricsSources { core, config, engine, .. } = sources;
+    let rows = core.metrics_snapshot();
+    let mut page = self::models(&rows, config);
     let mut models = Vec::new();
     let mut encoders = Vec::new();
-    let listed = app.core().checkpoints();
+    let listed = core.checkpoints();
     page.extend(llm::residency(&listed));
     for ListedCheckpoint { name, loaded, .. } in listed {
         match loaded {
@@ -49,29 +63,29 @@ pub fn render(app: &ServerState) -> String {
         }
     }
     let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
-    page.extend(power::page(app.engine().power().state(), tokens));
-    page.extend(power::of_models(&app.engine().power().reports()));
+    page.extend(power::page(engine.power().state(), tokens));
+    page.extend(power::of_models(&engine.power().reports()));
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_coreml::engine::counts()));
-    page.extend(devices::page(&app.engine().device_reports()));
-    let memory = app.engine().gpus().memory();
+    page.extend(devices::page(&engine.device_reports()));
+    let memory = engine.gpus().memory();
     page.extend(gpu_memory::page(&memory));
     // Off a Mac the page is Triton's unless somebody asks for more.
-    let counts = cfg!(target_os = "macos") || app.metrics().arithmetic;
+    let counts = cfg!(target_os = "macos") || config.arithmetic;
     page.extend(apple::page(&apple::AppleFacts {
         gpus: &memory,
-        reading: app.engine().power().state().map(|state| state.reading),
+        reading: engine.power().state().map(|state| state.reading),
         models: if counts { &rows } else { &[] },
-        kernels: app.profiler().kernels(),
+        kernels: engine.profiler().kernels(),
     }));
-    let readings = app.host().map(host::HostMonitor::gauges).unwrap_or_default();
+    let readings = sources.host.map(HostMonitor::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),
         ("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes"),
     ];
     // There is no pinned memory, so the pool is empty.
     let pools = pools.into_iter().map(|(name, help)| host::HostGauge { name, help, value: 0.0 });
-    let cache = app.core().cache_use();
+    let cache = core.cache_use();
     let cache = cache.iter().flat_map(|held| {
         CACHE.iter().map(|gauge| host::HostGauge {
             name: gauge.name,
@@ -79,13 +93,13 @@ pub fn render(app: &ServerState) -> String {
             value: (gauge.value)(held),
         })
     });
-    let machine = app.metrics().arithmetic.then(|| capabilities(machine())).into_iter().flatten();
+    let machine = config.arithmetic.then(|| capabilities(machine())).into_iter().flatten();
     page.extend(pools.chain(readings).chain(cache).chain(machine).map(|reading| {
         let metric = Metric::from_gauge(gauge(reading.value));
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));
-    page.extend(app.gpus().map(GpuMeters::page).unwrap_or_default());
-    custom::add(&mut page, &app.core().custom_metrics());
+    page.extend(sources.gpus.map(GpuMeters::page).unwrap_or_default());
+    custom::add(&mut page, &core.custom_metrics());
     let mut text = Vec::new();
     if let Err(error) = TextEncoder::new().encode(&page, &mut text) {
         tracing::error!("the metrics cannot be written: {error}");

@@ -1,9 +1,8 @@
 //! Models that SageMaker loads and unloads: each comes in a folder of its own, under a name that SageMaker gives. As
 //! in Triton the answers are JSON and say that they are plain text.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_serving::core::{LoadOverrides, UnloadDependents, VersionState};
@@ -16,6 +15,7 @@ use crate::http::handlers::list;
 use crate::http::infer;
 use crate::http::message::{ContentType, HttpMethod, HttpResponse};
 use crate::json::{self, JsonDocument, JsonKind};
+use crate::sagemaker::HostedModel;
 
 /// The header with the name of the model in the log, and in the server.
 const TARGET: &str = "x-amzn-sagemaker-target-model";
@@ -36,27 +36,6 @@ const NO_MEMORY: [&str; 9] = [
     "ailed to allocate memory",
     "No space left on device",
 ];
-
-/// The models that came through the front end, by the name that SageMaker gives.
-#[derive(Debug, Default)]
-pub(super) struct HostedModels {
-    models: Mutex<BTreeMap<String, HostedModel>>,
-}
-
-/// A model.
-#[derive(Debug, Clone)]
-struct HostedModel {
-    /// Its name in the server.
-    name: String,
-    /// The repository that it came in.
-    path: PathBuf,
-}
-
-impl HostedModels {
-    fn models(&self) -> MutexGuard<'_, BTreeMap<String, HostedModel>> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// GET lists the models, POST loads one.
 pub(in crate::http) fn models(call: &CallContext<'_>) -> EndpointReply {
