@@ -1,5 +1,5 @@
-//! The decoder that the LLaMA family shares: rows normalised before attention and before a gated
-//! network, positions as rotations.
+//! The decoder that the LLaMA family shares: attention and a gated network whose rows are normalised, positions
+//! as rotations.
 
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, ValueId};
@@ -12,6 +12,26 @@ use super::step::{AttentionOperands, LayerHeads, StepAngles, StepForm};
 use super::{BuiltArchitecture, CheckpointWeights, GraphForm, ModelShape, contradiction, layers};
 use crate::config::JsonConfig;
 use crate::error::Result;
+
+/// Vectors that queries and keys are normalised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueryKeyNorm {
+    /// They are not normalised.
+    Absent,
+    /// Every head by itself, with the same weights.
+    Heads,
+    /// All heads of a row together.
+    Rows,
+}
+
+/// Places of the norms of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NormPlacement {
+    /// Before attention and before the gated network.
+    Before,
+    /// Behind them, before their results are added to the rows.
+    Behind,
+}
 
 /// Differences between the family's members.
 #[derive(Clone, Debug)]
@@ -29,8 +49,8 @@ pub(super) struct DecoderTraits {
     pub(super) biases: [bool; 2],
     /// Whether the gated network has biases.
     pub(super) inner_bias: bool,
-    /// Whether queries and keys are normalised head by head.
-    pub(super) normalised_heads: bool,
+    pub(super) query_key_norm: QueryKeyNorm,
+    pub(super) norms: NormPlacement,
     /// How many positions each layer sees; 0 is all.
     pub(super) windows: Vec<usize>,
 }
@@ -58,7 +78,8 @@ impl DecoderTraits {
             tied: config.flag("tie_word_embeddings", false)?,
             biases: [false; 2],
             inner_bias: false,
-            normalised_heads: false,
+            query_key_norm: QueryKeyNorm::Absent,
+            norms: NormPlacement::Before,
             windows: vec![0; shape.layers],
             shape,
         })
@@ -84,13 +105,21 @@ impl DecoderTraits {
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");
-            let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
-            let (attended, kept) = self.attention(&mut net, normal, &step, angles, layer)?;
+            let [around_attention, around_inner] = match self.norms {
+                NormPlacement::Before => ["input_layernorm", "post_attention_layernorm"],
+                NormPlacement::Behind => ["post_attention_layernorm", "post_feedforward_layernorm"],
+            }
+            .map(|name| format!("{at}.{name}"));
+            let rows = self.normalised_at(&mut net, x, &around_attention, NormPlacement::Before)?;
+            let (attended, kept) = self.attention(&mut net, rows, &step, angles, layer)?;
             caches.extend(kept);
+            let attended =
+                self.normalised_at(&mut net, attended, &around_attention, NormPlacement::Behind)?;
             x = net.one("Add", &[], &[x, attended])?;
-            let behind = format!("{at}.post_attention_layernorm");
-            let normal = self.normalised(&mut net, x, &behind)?;
-            let inner = self.gated(&mut net, normal, &format!("{at}.mlp"))?;
+            let rows = self.normalised_at(&mut net, x, &around_inner, NormPlacement::Before)?;
+            let inner = self.gated(&mut net, rows, &format!("{at}.mlp"))?;
+            let inner =
+                self.normalised_at(&mut net, inner, &around_inner, NormPlacement::Behind)?;
             x = net.one("Add", &[], &[x, inner])?;
             step.end(&mut net, x);
         }
@@ -111,6 +140,17 @@ impl DecoderTraits {
         rms(net, x, scale, self.epsilon)
     }
 
+    /// Rows normalised where the layer has its norms at this place, else as they are.
+    fn normalised_at(
+        &self,
+        net: &mut NetBuilder<'_>,
+        x: ValueId,
+        name: &str,
+        place: NormPlacement,
+    ) -> Result<ValueId> {
+        if place == self.norms { self.normalised(net, x, name) } else { Ok(x) }
+    }
+
     fn attention(
         &self,
         net: &mut NetBuilder<'_>,
@@ -126,10 +166,8 @@ impl DecoderTraits {
         let names = ["q_proj", "k_proj", "v_proj"].map(|name| format!("{at}.{name}"));
         let names = [names[0].as_str(), names[1].as_str(), names[2].as_str()];
         let [mut query, mut key, value] = net.linears(x, names, self.hidden, columns, bias)?;
-        if self.normalised_heads {
-            query = self.heads_normalised(net, query, &format!("{at}.q_norm"), columns[0])?;
-            key = self.heads_normalised(net, key, &format!("{at}.k_norm"), columns[1])?;
-        }
+        query = self.vectors_normalised(net, query, &format!("{at}.q_norm"), columns[0])?;
+        key = self.vectors_normalised(net, key, &format!("{at}.k_norm"), columns[1])?;
         query = step.turned(net, query, angles, self.heads)?;
         key = step.turned(net, key, angles, kv_heads)?;
         let window = self.windows.get(layer).copied().unwrap_or(0);
@@ -140,16 +178,23 @@ impl DecoderTraits {
         Ok((net.linear(attended, &format!("{at}.o_proj"), sizes, last_bias)?, caches))
     }
 
-    /// Every head of every row by itself.
-    fn heads_normalised(
+    /// Queries or keys, normalised as [`QueryKeyNorm`] says.
+    fn vectors_normalised(
         &self,
         net: &mut NetBuilder<'_>,
         x: ValueId,
         name: &str,
         columns: usize,
     ) -> Result<ValueId> {
-        let width = self.shape.head_size;
+        let width = match self.query_key_norm {
+            QueryKeyNorm::Absent => return Ok(x),
+            QueryKeyNorm::Heads => self.shape.head_size,
+            QueryKeyNorm::Rows => columns,
+        };
         let scale = net.floats(&format!("{name}.weight"), &[width])?;
+        if width == columns {
+            return rms(net, x, scale, self.epsilon);
+        }
         let heads = net.constant("heads", Tensor::vector(vec![-1_i64, int(width)]));
         let rows = net.constant("rows", Tensor::vector(vec![-1_i64, int(columns)]));
         let vectors = net.one("Reshape", &[], &[x, heads])?;

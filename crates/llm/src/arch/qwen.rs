@@ -1,7 +1,7 @@
 //! Qwen 2, 2.5 and 3.
 
 use super::ModelArchitecture;
-use super::decoder::{self, DecoderTraits};
+use super::decoder::{self, DecoderTraits, QueryKeyNorm};
 use crate::config::JsonConfig;
 use crate::error::Result;
 
@@ -24,7 +24,7 @@ pub(super) const QWEN3: ModelArchitecture = ModelArchitecture {
         let bias = config.flag("attention_bias", false)?;
         let plain = DecoderTraits {
             biases: [bias; 2],
-            normalised_heads: true,
+            query_key_norm: QueryKeyNorm::Heads,
             ..DecoderTraits::new(config)?
         };
         let windows = windows(config, plain.shape.layers)?;
