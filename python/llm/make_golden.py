@@ -45,6 +45,7 @@ DECODERS = {
     "qwen2": ("Qwen2", scaled(tie_word_embeddings=True)),
     "qwen2-window": ("Qwen2", scaled(use_sliding_window=True, sliding_window=8, max_window_layers=1)),
     "qwen3": ("Qwen3", scaled(head_dim=16)),
+    "olmo2": ("Olmo2", scaled(head_dim=8, rms_norm_eps=1e-5)),
     "gemma3": ("Gemma3", scaled(
         num_hidden_layers=4, head_dim=8, intermediate_size=24, query_pre_attn_scalar=12,
         sliding_window=8, layer_types=["sliding_attention", "full_attention"] * 2,

@@ -149,6 +149,11 @@ fn gemma_gives_the_recorded_logits_with_local_and_global_layers() {
 }
 
 #[test]
+fn olmo_gives_the_recorded_logits_with_norms_behind_its_parts() {
+    check_decoder("olmo2");
+}
+
+#[test]
 fn gpt2_gives_the_recorded_logits() {
     check_decoder("gpt2");
 }

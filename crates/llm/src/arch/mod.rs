@@ -17,6 +17,7 @@ mod gemma;
 mod gpt2;
 mod llama;
 mod net;
+mod olmo;
 mod qwen;
 mod rope;
 mod step;
@@ -188,7 +189,7 @@ impl ModelShape {
 
 /// All architectures.
 pub const ARCHITECTURES: &[ModelArchitecture] =
-    &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2, gemma::GEMMA3];
+    &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2, gemma::GEMMA3, olmo::OLMO2];
 
 /// The architecture that a checkpoint's `config.json` names.
 ///
