@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 
 use galatea_formats::safetensors::{self, SafeTensors};
-use galatea_llm::arch::{self, CheckpointWeights};
+use galatea_llm::arch;
 use galatea_llm::config::JsonConfig;
 use galatea_llm::embed::{EncoderModel, EncoderSettings};
 use galatea_llm::encoder_decoder::EncoderDecoder;
@@ -13,6 +13,7 @@ use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket};
 use galatea_llm::model::{CheckpointOptions, LanguageModel};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::SpecialText;
+use galatea_llm::weights::CheckpointWeights;
 use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 use serde_json::Value;

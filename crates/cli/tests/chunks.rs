@@ -267,7 +267,7 @@ fn logits(name: &str, level: RewriteLevel) -> Vec<f32> {
             assert!(most <= Some(4), "{name}: {} of {} axes", operation.place(), function.opset);
         }
     }
-    let mut model = ChunkModel::load(folder.path(), &load_options()).unwrap();
+    let mut model = ChunkModel::load(folder.path(), &load_options().chunks()).unwrap();
     let vocabulary = i64::try_from(manifest.vocabulary).unwrap();
     let tokens: Vec<i64> = (0..19).map(|at| (at * 7 + 3) % vocabulary).collect();
     let mut all = Vec::new();

@@ -10,11 +10,12 @@ use std::sync::atomic::Ordering;
 use galatea_formats::safetensors;
 use galatea_gpu::{GpuDevice, GpuProvider, PoolConfig, devices};
 use galatea_graph::{Graph, infer};
-use galatea_llm::arch::{self, CheckpointWeights, ModelShape, StepOptions};
+use galatea_llm::arch::{self, ModelShape, StepOptions};
 use galatea_llm::cache::{BlockCopy, BlockSwap};
 use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
 use galatea_llm::sampling::LogitNeed;
+use galatea_llm::weights::CheckpointWeights;
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{
     ClaimRequest, ExecutionProvider, Precision, PreparedGraph, Session, SessionOptions,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use galatea_formats::safetensors;
 use galatea_gpu::{GpuDevice, GpuProvider, devices};
 use galatea_graph::Graph;
-use galatea_llm::arch::{self, CheckpointWeights, ModelShape, StepOptions};
+use galatea_llm::arch::{self, ModelShape, StepOptions};
 use galatea_llm::cache::BlockCopy;
 use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{
@@ -19,6 +19,7 @@ use galatea_llm::engine::{
 use galatea_llm::error::Result;
 use galatea_llm::sampling::{LogitNeed, LogitRow, SamplingParameters, TOP};
 use galatea_llm::tokens::Tokenizer;
+use galatea_llm::weights::CheckpointWeights;
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{Tensor, bf16};

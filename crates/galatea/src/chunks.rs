@@ -9,11 +9,11 @@ use galatea_coreml::{ConvertOptions, NewFunction, NewState, WeightCompression, c
 use galatea_formats::coreml::{self, NewPackage};
 use galatea_graph::Graph;
 use galatea_graph::rewrite::RewriteLevel;
-use galatea_llm::arch::{self, CheckpointWeights, FixedGraph, FixedOptions, ModelArchitecture};
+use galatea_llm::arch::{self, FixedGraph, FixedOptions, ModelArchitecture};
 use galatea_llm::chunked::{self, ChunkManifest};
 use galatea_llm::config::JsonConfig;
 use galatea_llm::gguf::GgufCheckpoint;
-use galatea_llm::weights::FolderWeights;
+use galatea_llm::weights::{CheckpointWeights, FolderWeights};
 
 pub use engine::ChunkRunner;
 

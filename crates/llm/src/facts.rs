@@ -5,14 +5,13 @@ use std::path::Path;
 
 use galatea_tensor::DataType;
 
-use crate::arch::{self, CheckpointWeights, ModelShape, T5_TYPES, T5Architecture};
+use crate::arch::{self, ModelShape, T5_TYPES, T5Architecture};
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::gguf::GgufCheckpoint;
-use crate::model::position_bytes;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
-use crate::weights::{FolderWeights, StoredWeight};
+use crate::weights::{CheckpointWeights, FolderWeights, StoredWeight};
 
 /// Purpose of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +294,7 @@ impl ModelSizes {
         chat_template: bool,
     ) -> CheckpointFacts {
         let cached = |shape: &ModelShape| -> Vec<CacheBytes> {
-            let bytes = |&(dtype, of)| CacheBytes { dtype, bytes: position_bytes(shape, of) };
+            let bytes = |&(dtype, of)| CacheBytes { dtype, bytes: shape.position_bytes(of) };
             self.cache_types.iter().map(bytes).collect()
         };
         // A key that holds something else was refused before, where a model needs it.

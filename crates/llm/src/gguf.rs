@@ -10,12 +10,11 @@ use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, Sup
 use galatea_tensor::{DataType, Tensor};
 use serde_json::{Map, Value, json};
 
-use crate::arch::CheckpointWeights;
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::template::ChatTemplate;
 use crate::tokens::{GgufVocabulary, Tokenizer};
-use crate::weights::{FloatMatrix, StoredWeight};
+use crate::weights::{CheckpointWeights, FloatMatrix, StoredWeight};
 
 /// Names of tensors: in the file, and as architectures call them.
 type TensorNames = &'static [(&'static str, &'static str)];

@@ -8,11 +8,12 @@ use galatea_formats::gguf::{GgmlType, GgufValue, GgufWriter, TensorData};
 use galatea_formats::safetensors;
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::{Graph, evaluate};
-use galatea_llm::arch::{self, CheckpointWeights, ModelShape};
+use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::config::JsonConfig;
 use galatea_llm::error::Result;
 use galatea_llm::facts::CheckpointFacts;
 use galatea_llm::gguf::GgufCheckpoint;
+use galatea_llm::weights::CheckpointWeights;
 use galatea_tensor::{DataType, Tensor, bf16};
 
 fn folder(name: &str) -> PathBuf {

@@ -23,13 +23,10 @@ mod rope;
 mod step;
 mod t5;
 
-use std::sync::Arc;
-
 pub use choices::{CHOICES, add_choices};
 pub use fixed::{FixedGraph, FixedOptions, LookUpKey, RowTable};
 use galatea_graph::Graph;
-use galatea_graph::blocks::BlockWeights;
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::DataType;
 pub use t5::{EncoderDecoderShape, T5_TYPES, T5Architecture};
 
 use fixed::BuiltArchitecture;
@@ -38,77 +35,7 @@ pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
-use crate::weights::{FloatMatrix, is_half};
-
-/// The tensors of a checkpoint by their names.
-pub trait CheckpointWeights {
-    /// The tensor of this name.
-    ///
-    /// # Errors
-    /// When there is none.
-    fn tensor(&self, name: &str) -> Result<Tensor>;
-
-    /// The matrix of this name where its numbers are of few bits, or floats smaller than FP32.
-    ///
-    /// # Errors
-    /// When there is no tensor of this name, or it is damaged.
-    fn blocks(&self, _name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        Ok(None)
-    }
-
-    /// The same of a matrix that lies turned: its rows are the columns of the tensor.
-    ///
-    /// # Errors
-    /// Fails like [`CheckpointWeights::blocks`].
-    fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        let matrix = FloatMatrix::turned(&self.tensor(name)?);
-        Ok(matrix.filter(|matrix| is_half(&**matrix)))
-    }
-
-    /// A matrix whose rows are asked for by their numbers, which then stay where they are.
-    ///
-    /// # Errors
-    /// Fails like [`CheckpointWeights::blocks`].
-    fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        match self.blocks(name)? {
-            Some(blocks) => Ok(Some(blocks)),
-            None => Ok(FloatMatrix::of(&self.tensor(name)?)),
-        }
-    }
-
-    /// Says that weights were taken as they are needed: memory that can be read from files again may be
-    /// given back.
-    fn release(&self) {}
-
-    /// All names.
-    fn names(&self) -> Vec<String>;
-}
-
-impl<W: CheckpointWeights + ?Sized> CheckpointWeights for Box<W> {
-    fn tensor(&self, name: &str) -> Result<Tensor> {
-        (**self).tensor(name)
-    }
-
-    fn blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        (**self).blocks(name)
-    }
-
-    fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        (**self).turned_blocks(name)
-    }
-
-    fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        (**self).table(name)
-    }
-
-    fn release(&self) {
-        (**self).release();
-    }
-
-    fn names(&self) -> Vec<String> {
-        (**self).names()
-    }
-}
+use crate::weights::CheckpointWeights;
 
 /// A way from a checkpoint to a graph.
 #[derive(Debug)]
@@ -177,6 +104,13 @@ pub struct ModelShape {
 }
 
 impl ModelShape {
+    /// Bytes of all keys and values of a position.
+    pub(crate) fn position_bytes(&self, cache: DataType) -> usize {
+        let vector = self.head_size.saturating_mul(cache.size_bytes().unwrap_or(4));
+        let scale = if cache == DataType::Int8 { size_of::<f32>() } else { 0 };
+        (2 * self.layers * self.kv_heads).saturating_mul(vector.saturating_add(scale))
+    }
+
     /// The shapes of a layer's caches of keys and of values, of so many blocks of so many positions:
     /// an element of the keys of a block is a vector of its positions.
     #[must_use]
@@ -269,5 +203,19 @@ fn layers(config: &JsonConfig, key: &str) -> Result<usize> {
     match config.length(key)? {
         layers if layers <= MAX_LAYERS => Ok(layers),
         layers => Err(contradiction(format!("{key} {layers}, expected at most {MAX_LAYERS}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_take_what_their_type_takes() {
+        let shape =
+            ModelShape { layers: 2, kv_heads: 3, head_size: 8, vocabulary: 9, positions: 64 };
+        assert_eq!(shape.position_bytes(DataType::Fp32), 2 * 2 * 3 * 8 * 4);
+        assert_eq!(shape.position_bytes(DataType::Bf16), 2 * 2 * 3 * 8 * 2);
+        assert_eq!(shape.position_bytes(DataType::Int8), 2 * 2 * 3 * (8 + 4));
     }
 }

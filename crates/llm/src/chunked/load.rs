@@ -8,19 +8,47 @@ use std::sync::Arc;
 
 use galatea_formats::{coreml, safetensors};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
+use galatea_tensor::DataType;
 
-use super::engine::{FallbackMaker, ReplaceableFunctions};
+use super::engine::{ChunkEngine, FallbackMaker, ReplaceableFunctions};
 use super::manifest::{ChunkManifest, MANIFEST, TABLES, TableEntry};
 use super::sessions::{ChunkFunction, SessionChunks};
 use super::{ChunkFunctions, ChunkModel, ChunkSizes};
-use crate::arch::{CheckpointWeights, LookUpKey, RowTable};
+use crate::arch::{LookUpKey, RowTable};
 use crate::engine::StepModel;
 use crate::error::{LlmError, LlmErrorKind, Result};
-use crate::model::{CheckpointOptions, position_bytes};
+use crate::weights::CheckpointWeights;
 
 /// The words for what says which row.
 const KEYS: [(&str, LookUpKey); 2] =
     [("token", LookUpKey::Token), ("position", LookUpKey::Position)];
+
+/// How a folder of chunks is loaded.
+#[derive(Clone)]
+pub struct ChunkLoadOptions {
+    /// Providers that compute where no engine does, preferred ones first.
+    pub providers: Vec<Arc<dyn ExecutionProvider>>,
+    /// Settings of their sessions.
+    pub session: SessionOptions,
+    /// Runner of the packages; without one sessions do.
+    pub engine: Option<Arc<dyn ChunkEngine>>,
+    /// Number of sequences that states are kept for; as many as there is memory for where it is `None`.
+    pub sequences: Option<usize>,
+    /// The most sequences, where their number is not told.
+    pub max_sequences: usize,
+    /// The most memory of all states.
+    pub cache_bytes: usize,
+}
+
+impl std::fmt::Debug for ChunkLoadOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChunkLoadOptions")
+            .field("sequences", &self.sequences)
+            .field("max_sequences", &self.max_sequences)
+            .field("cache_bytes", &self.cache_bytes)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The function of a package of layers that computes so many rows.
 #[must_use]
@@ -72,7 +100,7 @@ impl ChunkModel {
     ///
     /// # Errors
     /// Files that are missing, damaged or do not fit each other, and no room for the state of one sequence.
-    pub fn load(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
+    pub fn load(folder: &Path, options: &ChunkLoadOptions) -> Result<Self> {
         let manifest = ChunkManifest::read(folder)?;
         let shape = manifest.shape();
         let tables = tables(folder, &manifest)?;
@@ -102,7 +130,7 @@ impl ChunkModel {
     /// Bytes of the keys and values of a position.
     #[must_use]
     pub fn position_bytes(&self) -> usize {
-        position_bytes(self.shape(), galatea_tensor::DataType::Fp16)
+        self.shape().position_bytes(DataType::Fp16)
     }
 }
 
@@ -110,9 +138,9 @@ impl ChunkModel {
 fn functions(
     folder: &Path,
     manifest: &ChunkManifest,
-    options: &CheckpointOptions,
+    options: &ChunkLoadOptions,
 ) -> Result<Box<dyn ChunkFunctions>> {
-    let Some(engine) = &options.chunk_engine else {
+    let Some(engine) = &options.engine else {
         return sessions(folder, manifest, options.providers.clone(), &options.session);
     };
     let folder = folder.to_owned();
@@ -172,10 +200,10 @@ pub fn weight_bytes(package: &Path) -> Result<u64> {
 }
 
 /// For how many sequences there is room.
-fn sequences(manifest: &ChunkManifest, options: &CheckpointOptions) -> Result<usize> {
-    let position = position_bytes(&manifest.shape(), galatea_tensor::DataType::Fp16);
+fn sequences(manifest: &ChunkManifest, options: &ChunkLoadOptions) -> Result<usize> {
+    let position = manifest.shape().position_bytes(DataType::Fp16);
     let each = position.saturating_mul(manifest.context).max(1);
-    match options.blocks.unwrap_or((options.cache_bytes / each).min(options.engine.max_sequences)) {
+    match options.sequences.unwrap_or((options.cache_bytes / each).min(options.max_sequences)) {
         0 => {
             let found = options.cache_bytes;
             let text =

@@ -18,7 +18,7 @@ use galatea_graph::converted;
 use galatea_tensor::{DataType, Tensor};
 
 pub use engine::ChunkEngine;
-pub use load::{function_name, weight_bytes, write_manifest, write_tables};
+pub use load::{ChunkLoadOptions, function_name, weight_bytes, write_manifest, write_tables};
 pub use manifest::{ChunkManifest, MANIFEST, TABLES, TableEntry};
 pub use sessions::{ChunkFunction, SessionChunks};
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
-use crate::arch::{CheckpointWeights, ModelShape};
 use crate::error::{LlmError, LlmErrorKind};
+use crate::weights::CheckpointWeights;
 
 /// The type of the cache: one that is told, or as exact as the weights are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,13 +63,6 @@ impl CacheType {
     }
 }
 
-/// Bytes of all keys and values of a position.
-pub(crate) fn position_bytes(shape: &ModelShape, cache: DataType) -> usize {
-    let vector = shape.head_size.saturating_mul(cache.size_bytes().unwrap_or(4));
-    let scale = if cache == DataType::Int8 { size_of::<f32>() } else { 0 };
-    (2 * shape.layers * shape.kv_heads).saturating_mul(vector.saturating_add(scale))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,14 +78,5 @@ mod tests {
         );
         let error = "fp8_e5m2".parse::<CacheType>().unwrap_err().to_string();
         assert!(error.contains("int8 takes as little memory"), "{error}");
-    }
-
-    #[test]
-    fn positions_take_what_their_type_takes() {
-        let shape =
-            ModelShape { layers: 2, kv_heads: 3, head_size: 8, vocabulary: 9, positions: 64 };
-        assert_eq!(position_bytes(&shape, DataType::Fp32), 2 * 2 * 3 * 8 * 4);
-        assert_eq!(position_bytes(&shape, DataType::Bf16), 2 * 2 * 3 * 8 * 2);
-        assert_eq!(position_bytes(&shape, DataType::Int8), 2 * 2 * 3 * (8 + 4));
     }
 }

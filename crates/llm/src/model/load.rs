@@ -9,9 +9,9 @@ use galatea_tensor::DataType;
 use serde_json::Value;
 
 use super::LanguageModel;
-use super::cache_type::{CacheType, position_bytes};
-use crate::arch::{self, CheckpointWeights, ModelShape, StepOptions};
-use crate::chunked::{ChunkEngine, ChunkManifest, ChunkModel};
+use super::cache_type::CacheType;
+use crate::arch::{self, ModelShape, StepOptions};
+use crate::chunked::{ChunkEngine, ChunkLoadOptions, ChunkManifest, ChunkModel};
 use crate::config::JsonConfig;
 use crate::encoder_decoder::EncoderDecoder;
 use crate::engine::{EngineOptions, GenerationEngine, SessionModel, StepModel};
@@ -21,7 +21,7 @@ use crate::sampling::SamplingParameters;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
 use crate::tools::ToolFormat;
-use crate::weights::{FolderWeights, GgmlQuantization, RoundedCheckpoint};
+use crate::weights::{CheckpointWeights, FolderWeights, GgmlQuantization, RoundedCheckpoint};
 
 /// How a checkpoint is loaded.
 #[derive(Clone)]
@@ -72,6 +72,19 @@ impl CheckpointOptions {
         }
     }
 
+    /// Options of a checkpoint that lies in chunks.
+    #[must_use]
+    pub fn chunks(&self) -> ChunkLoadOptions {
+        ChunkLoadOptions {
+            providers: self.providers.clone(),
+            session: self.session.clone(),
+            engine: self.chunk_engine.clone(),
+            sequences: self.blocks,
+            max_sequences: self.engine.max_sequences,
+            cache_bytes: self.cache_bytes,
+        }
+    }
+
     /// How the cache is cut into blocks.
     fn blocks(&self, shape: &ModelShape, cache: DataType) -> Result<(NonZeroUsize, usize)> {
         let refused =
@@ -82,7 +95,7 @@ impl CheckpointOptions {
         if let Some(blocks) = self.blocks {
             return Ok((size, blocks));
         }
-        let each = position_bytes(shape, cache).saturating_mul(size.get()).max(1);
+        let each = shape.position_bytes(cache).saturating_mul(size.get()).max(1);
         // No more than all sequences can have.
         let context = self.engine.context.unwrap_or(shape.positions);
         let most = context.div_ceil(size.get()).saturating_mul(self.engine.max_sequences);
@@ -278,7 +291,7 @@ impl LanguageModel {
         let template = Some(ChatTemplate::from_folder(place)?);
         let tool_format = tool_format(place)?;
         let defaults = defaults(folder)?;
-        let model = ChunkModel::load(folder, options)?;
+        let model = ChunkModel::load(folder, &options.chunks())?;
         let position_bytes = model.position_bytes();
         let weight_bytes = model.weight_bytes();
         let own = options.engine.clone();

@@ -7,7 +7,6 @@ mod perplexity;
 use std::sync::{Arc, OnceLock};
 
 pub use cache_type::CacheType;
-pub(crate) use cache_type::position_bytes;
 pub use load::CheckpointOptions;
 pub use perplexity::{PerplexityModel, PerplexityScore};
 

@@ -9,8 +9,7 @@ use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::Tensor;
 
-use super::StoredWeight;
-use crate::arch::CheckpointWeights;
+use super::{CheckpointWeights, StoredWeight};
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 

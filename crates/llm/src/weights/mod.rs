@@ -1,5 +1,6 @@
 //! The checkpoints that architectures take weights from.
 
+mod checkpoint;
 mod floats;
 mod folder;
 mod quantize;
@@ -12,11 +13,11 @@ use galatea_formats::safetensors::SafeTensors;
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, Tensor};
 
+pub use checkpoint::CheckpointWeights;
 pub(crate) use floats::FloatMatrix;
 pub use folder::FolderWeights;
 pub use quantize::{GgmlQuantization, RoundedCheckpoint};
 
-use crate::arch::CheckpointWeights;
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 

@@ -8,9 +8,8 @@ use galatea_graph::OpError;
 use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, SuperScales};
 use galatea_tensor::{DataType, Tensor};
 
-use super::FloatMatrix;
 use super::rounding::{as_half, best_scale, best_steps, greatest, inverse, multiples, steps};
-use crate::arch::CheckpointWeights;
+use super::{CheckpointWeights, FloatMatrix};
 use crate::error::{self, LlmError, LlmErrorKind};
 
 /// Numbers of a superblock, whose blocks' scales are small multiples of one.
