@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::reference::Reference;
-use galatea_llm::embed::{EncodedTexts, EncoderEngine, EncoderTicket, TextEncoder, TextTokens};
+use galatea_llm::embed::{EncodedTexts, EncoderEngine, TextEncoder, TextTokens};
+use galatea_llm::engine::RequestTicket;
 use galatea_llm::tokens::SpecialTokens;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use serde_json::{Map, Value, json};
@@ -128,7 +129,7 @@ fn text(tokens: &[u32]) -> TextTokens {
 }
 
 /// Submits texts, and gives where the results come.
-fn ask(engine: &EncoderEngine, texts: Vec<TextTokens>) -> (EncoderTicket, Receiver<Outcome>) {
+fn ask(engine: &EncoderEngine, texts: Vec<TextTokens>) -> (RequestTicket, Receiver<Outcome>) {
     let (to, results) = std::sync::mpsc::channel();
     let ticket = engine.submit(texts, Box::new(move |result| to.send(result).unwrap_or_default()));
     (ticket.unwrap(), results)
@@ -156,7 +157,7 @@ fn texts_of_many_requests_give_what_each_gives_alone() {
     }
     let told = engine.statistics();
     let tokens: usize = texts.iter().map(Vec::len).sum();
-    assert_eq!((told.requests, told.finished, told.tokens), (14, 14, tokens as u64));
+    assert_eq!((told.requests, told.finished["stop"], told.prompt_tokens), (14, 14, tokens as u64));
     assert_eq!((told.waiting, told.request_latency.count()), (0, 14));
     assert_eq!(ask(&engine, Vec::new()).1.recv().unwrap().unwrap().results, Vec::<Vec<f32>>::new());
 }
@@ -184,7 +185,7 @@ fn wrong_texts_and_too_many_requests_are_refused_and_those_taken_back_end() {
     assert!(results.recv().unwrap().is_err());
     drop(hold);
     let told = engine.statistics();
-    assert_eq!((told.refused, told.cancelled, told.finished), (1, 1, 1));
+    assert_eq!((told.refused, told.cancelled, told.finished["stop"]), (1, 1, 1));
     let (_ticket, results) = ask(&engine, vec![text(&[6])]);
     drop(engine);
     let last = results.recv().unwrap();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-pub use engine::{EncodedTexts, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
+pub use engine::{EncodedTexts, EncoderEngine, ResultSink};
 pub use pooling::{TextPooling, normalise};
 pub use settings::EncoderSettings;
 pub use text::{TextEncoder, cosine};

@@ -1,63 +1,38 @@
-//! Common parts of the threads of engines: they take what arrives, work, and begin anew behind a panic.
+//! Loop of the engine's thread: it takes what arrives, works, and goes on behind a panic.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
 
-use super::answer::OngoingAnswer;
-use super::request::EventReceiver;
+use super::life::EngineShared;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::grammar::GrammarConstraint;
 use crate::guarded::panicked;
-use crate::sampling::SamplingParameters;
-use crate::schedule::{ArrivingSequence, SequenceId};
 
 /// Messages to an engine's thread.
-pub(super) enum EngineCommand {
-    Submit(Box<SubmittedRequest>),
-    Cancel(SequenceId),
+pub(super) enum EngineCommand<R> {
+    Submit(Box<R>),
+    Cancel(u64),
     Stop,
 }
 
-impl std::fmt::Debug for EngineCommand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Submit(submission) => f.debug_tuple("Submit").field(&submission.arrival).finish(),
-            Self::Cancel(id) => f.debug_tuple("Cancel").field(id).finish(),
-            Self::Stop => f.write_str("Stop"),
-        }
-    }
-}
+/// Steps of one kind of model: how they are planned and computed, and what requests are told of them.
+pub(crate) trait StepWorker {
+    /// A request that was checked. Dropping it tells its client that the engine stops.
+    type Request;
 
-/// A request that was checked.
-pub(super) struct SubmittedRequest {
-    pub(super) arrival: ArrivingSequence,
-    /// Name that the front end gives it.
-    pub(super) name: String,
-    pub(super) answer: OngoingAnswer,
-    /// For answers behind the first one.
-    pub(super) constraint: Option<GrammarConstraint>,
-    pub(super) sampling: SamplingParameters,
-    pub(super) reply: EventReceiver,
-    pub(super) submitted: Instant,
-}
-
-/// Worker on requests.
-pub(super) trait EngineWork {
     /// Whether there is nothing to do before something arrives.
     fn is_idle(&self) -> bool;
 
-    /// Tells what goes on now.
+    /// Writes what goes on now into the statistics.
     fn publish(&self);
 
     /// Takes a request.
-    fn accept(&mut self, submission: SubmittedRequest);
+    fn accept(&mut self, request: Self::Request);
 
-    /// Takes a request back.
-    fn cancel(&mut self, id: SequenceId);
+    /// Takes a request back, where it has not ended.
+    fn cancel(&mut self, number: u64);
 
-    /// Works for a while; there is something to do.
+    /// Plans and computes a step; there is something to do.
     fn work(&mut self);
 
     /// Fails the requests that a panic may have left half done.
@@ -68,39 +43,48 @@ pub(super) trait EngineWork {
 }
 
 /// Works until it is told to stop.
-pub(super) fn run(mut work: impl EngineWork, commands: &Receiver<EngineCommand>) {
+pub(super) fn run<W: StepWorker>(
+    mut worker: W,
+    shared: &EngineShared,
+    commands: &Receiver<EngineCommand<W::Request>>,
+) {
     loop {
-        match catch_unwind(AssertUnwindSafe(|| turn(&mut work, commands))) {
+        match catch_unwind(AssertUnwindSafe(|| turn(&mut worker, commands))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => break,
             Err(panic) => {
-                work.recover(&LlmError::new(LlmErrorKind::Model, "engine", panicked(&*panic)))
+                let error = LlmError::new(LlmErrorKind::Model, shared.name, panicked(&*panic));
+                tracing::error!(%error, "the requests of an engine fail");
+                worker.recover(&error);
             }
         }
     }
-    work.give_up(&LlmError::new(LlmErrorKind::Unavailable, "engine", "it stops"));
+    worker.give_up(&shared.stopped());
 }
 
 /// Takes what has arrived, waiting where there is nothing to do, and works.
-fn turn(work: &mut impl EngineWork, commands: &Receiver<EngineCommand>) -> ControlFlow<()> {
-    if work.is_idle() {
-        work.publish();
+fn turn<W: StepWorker>(
+    worker: &mut W,
+    commands: &Receiver<EngineCommand<W::Request>>,
+) -> ControlFlow<()> {
+    if worker.is_idle() {
+        worker.publish();
         let Ok(command) = commands.recv() else { return ControlFlow::Break(()) };
-        obey(work, command)?;
+        obey(worker, command)?;
     }
     while let Ok(command) = commands.try_recv() {
-        obey(work, command)?;
+        obey(worker, command)?;
     }
-    if !work.is_idle() {
-        work.work();
+    if !worker.is_idle() {
+        worker.work();
     }
     ControlFlow::Continue(())
 }
 
-fn obey(work: &mut impl EngineWork, command: EngineCommand) -> ControlFlow<()> {
+fn obey<W: StepWorker>(worker: &mut W, command: EngineCommand<W::Request>) -> ControlFlow<()> {
     match command {
-        EngineCommand::Submit(submission) => work.accept(*submission),
-        EngineCommand::Cancel(id) => work.cancel(id),
+        EngineCommand::Submit(request) => worker.accept(*request),
+        EngineCommand::Cancel(number) => worker.cancel(number),
         EngineCommand::Stop => return ControlFlow::Break(()),
     }
     ControlFlow::Continue(())

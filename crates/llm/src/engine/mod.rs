@@ -3,25 +3,27 @@
 //! [`GenerationEngine::submit`] checks a request and hands it to the thread, which asks the scheduler for a plan,
 //! lets the [`StepModel`] compute it, chooses tokens, and tells each request's [`EventSink`] what
 //! happened. Between two steps it takes new requests and those that are taken back.
+//!
+//! Engines of every kind of model are one `RequestEngine` with its queue and its thread. The `StepWorker` says
+//! how a step is planned and computed: over blocks, over rows, or over texts.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::sync::Arc;
 
 use crate::cache::BlockCache;
 use crate::error::{LlmError, LlmErrorKind, Result};
-use crate::observe::{EngineObserver, EngineOutcome, ObserverHandle, RequestRecord};
+use crate::observe::EngineObserver;
 use crate::sampling::TokenSampler;
-use crate::schedule::{ArrivingSequence, SequenceId, SequenceScheduler, StepLimits, SwapLimits};
+use crate::schedule::{ArrivingSequence, SequenceScheduler, StepLimits, SwapLimits};
 use crate::tokens::Tokenizer;
 
 mod answer;
 mod command_loop;
+mod life;
 mod model;
+mod ongoing;
 mod request;
+mod request_engine;
 mod seq2seq;
 mod session_model;
 mod speculate;
@@ -29,15 +31,19 @@ mod statistics;
 mod swap_store;
 mod worker;
 
+pub(crate) use command_loop::StepWorker;
+pub(crate) use life::{EngineShared, RequestLife, RequestSize};
 pub use model::{LogitRows, StepBatch, StepModel};
 pub use request::{AnswerDelta, EventSink, GenerationEvent, GenerationRequest, TokenUsage};
+pub(crate) use request_engine::RequestEngine;
+pub use request_engine::RequestTicket;
 pub use session_model::SessionModel;
 pub use speculate::SpeculationMethod;
 pub use statistics::{EngineHistogram, EngineStatistics};
 
 use answer::OngoingAnswer;
-use command_loop::{EngineCommand, SubmittedRequest};
-use request::{EventReceiver, RequestTimes};
+use ongoing::{OngoingRequest, OpenAnswer, SubmittedRequest};
+use request::EventReceiver;
 use speculate::{DraftModel, TokenProposer};
 use worker::DecoderWorker;
 
@@ -96,74 +102,15 @@ impl EngineOptions {
     }
 }
 
-/// State that the engine's thread and its users share.
-#[derive(Debug)]
-struct EngineShared {
-    /// Requests that wait until their prompt begins to be computed.
-    waiting: AtomicUsize,
-    stopping: AtomicBool,
-    statistics: Mutex<EngineStatistics>,
-    observed: ObserverHandle,
-}
-
-impl EngineShared {
-    fn statistics(&self) -> MutexGuard<'_, EngineStatistics> {
-        self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells whoever watches that a request has ended.
-    fn ended(
-        &self,
-        number: SequenceId,
-        id: &str,
-        times: RequestTimes,
-        usage: &TokenUsage,
-        outcome: EngineOutcome,
-    ) {
-        let Some(observer) = self.observed.get() else { return };
-        observer.ended(RequestRecord {
-            number,
-            id: id.to_owned(),
-            submitted: times.submitted,
-            admitted: times.admitted,
-            first_token: times.first_token,
-            end: Instant::now(),
-            prompt_tokens: usage.prompt_tokens,
-            cached_tokens: usage.cached_tokens,
-            completion_tokens: usage.completion_tokens,
-            outcome,
-        });
-    }
-}
-
-/// Starts the thread of an engine.
-///
-/// # Errors
-/// When the system has none.
-fn start_thread(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    let thread = std::thread::Builder::new().name("llm-engine".to_owned());
-    thread.spawn(run).map_err(|error| {
-        LlmError::new(
-            LlmErrorKind::Unavailable,
-            "engine",
-            format!("its thread does not start: {error}"),
-        )
-    })
-}
-
 /// An engine that generates. Dropping it fails all requests and ends its thread.
 #[derive(Debug)]
 pub struct GenerationEngine {
-    commands: Sender<EngineCommand>,
-    shared: Arc<EngineShared>,
+    requests: RequestEngine<SubmittedRequest>,
     tokenizer: Arc<Tokenizer>,
-    options: EngineOptions,
     vocabulary: usize,
     context: usize,
-    /// Whether prompts are read whole, and answers begin without them.
-    reads: bool,
-    next: AtomicU64,
-    thread: Option<JoinHandle<()>>,
+    /// The most answers of a request where prompts are read whole, and answers begin without them.
+    reads: Option<usize>,
 }
 
 impl GenerationEngine {
@@ -229,15 +176,11 @@ impl GenerationEngine {
                 format!("{context} tokens found, expected 2 to {own}, for which there is room");
             return Err(LlmError::new(LlmErrorKind::Parameter, "context", text));
         }
-        let shared = Arc::new(EngineShared {
-            waiting: AtomicUsize::new(0),
-            stopping: AtomicBool::new(false),
-            statistics: Mutex::new(EngineStatistics {
-                swap_blocks: model.swap_blocks(),
-                ..EngineStatistics::new(blocks, size.get())
-            }),
-            observed: ObserverHandle::default(),
-        });
+        let statistics = EngineStatistics {
+            swap_blocks: model.swap_blocks(),
+            ..EngineStatistics::new(blocks, size.get())
+        };
+        let shared = EngineShared::new("engine", options.max_waiting, statistics);
         let limits = StepLimits {
             max_sequences: options.max_sequences,
             max_batched_tokens: options.max_batched_tokens,
@@ -245,7 +188,6 @@ impl GenerationEngine {
             swap: SwapLimits { blocks: model.swap_blocks(), least_positions: MIN_SWAPPED },
         };
         let scheduler = SequenceScheduler::new(limits, BlockCache::new(blocks, size));
-        let (commands, receiver) = mpsc::channel();
         let mut worker = DecoderWorker::new(
             model,
             Arc::clone(&tokenizer),
@@ -256,18 +198,8 @@ impl GenerationEngine {
         if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
             worker.speculate(proposer, speculation.max_tokens());
         }
-        let thread = start_thread(move || command_loop::run(worker, &receiver))?;
-        Ok(Self {
-            commands,
-            shared,
-            tokenizer,
-            options,
-            vocabulary,
-            context,
-            reads: false,
-            next: AtomicU64::new(0),
-            thread: Some(thread),
-        })
+        let requests = RequestEngine::start(shared, worker)?;
+        Ok(Self { requests, tokenizer, vocabulary, context, reads: None })
     }
 
     /// The most tokens of a prompt and an answer together.
@@ -288,35 +220,26 @@ impl GenerationEngine {
     /// [`LlmErrorKind::Parameter`] for what cannot be generated, [`LlmErrorKind::Overloaded`] where too many requests
     /// wait, [`LlmErrorKind::Unavailable`] where the engine stops. The sink is told nothing then.
     pub fn submit(&self, request: GenerationRequest, sink: EventSink) -> Result<RequestTicket> {
-        let unavailable = || LlmError::new(LlmErrorKind::Unavailable, "engine", "it stops");
-        if self.shared.stopping.load(Ordering::Acquire) {
-            return Err(unavailable());
-        }
         let answer = self.check(&request)?;
-        self.enter_queue()?;
-        let n = u64::from(request.sampling.n);
-        let id = self.next.fetch_add(n, Ordering::Relaxed);
         let GenerationRequest { prompt, sampling, constraint, priority, client, salt, id: name } =
             request;
-        let every_row = sampling.prompt_logprobs.is_some();
-        let submission = SubmittedRequest {
-            name,
-            arrival: ArrivingSequence { id, tokens: prompt, client, priority, salt, every_row },
-            answer,
-            // The first answer has its own.
-            constraint: constraint.filter(|_| n > 1),
-            sampling,
-            reply: EventReceiver::new(sink),
-            submitted: Instant::now(),
-        };
-        if let Err(lost) = self.commands.send(EngineCommand::Submit(Box::new(submission))) {
-            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
-            if let EngineCommand::Submit(submission) = lost.0 {
-                submission.reply.forget();
+        let size = RequestSize { sequences: u64::from(sampling.n), tokens: prompt.len() };
+        self.requests.submit(name, size, move |life| {
+            let id = life.number();
+            let every_row = sampling.prompt_logprobs.is_some();
+            SubmittedRequest {
+                arrival: ArrivingSequence { id, tokens: prompt, client, priority, salt, every_row },
+                request: OngoingRequest {
+                    life,
+                    reply: EventReceiver::new(sink),
+                    // The first answer has its own.
+                    constraint: constraint.filter(|_| sampling.n > 1),
+                    open: vec![OpenAnswer::new(id, answer)],
+                    prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
+                    sampling,
+                },
             }
-            return Err(unavailable());
-        }
-        Ok(RequestTicket { id, commands: Some(self.commands.clone()) })
+        })
     }
 
     /// Compares a request with what can be generated, and makes its first answer.
@@ -339,77 +262,29 @@ impl GenerationEngine {
         if let Some(token) = request.prompt.iter().find(|token| !known(token)) {
             return refused(format!("token {token} found, expected less than {}", self.vocabulary));
         }
-        if self.reads {
-            self.check_read(request)?;
+        if let Some(most) = self.reads {
+            seq2seq::check(request, most)?;
         }
-        let before = if self.reads { &[] } else { request.prompt.as_slice() };
+        let before = if self.reads.is_some() { &[] } else { request.prompt.as_slice() };
         let sampler =
             TokenSampler::new(&request.sampling, self.vocabulary, before, self.tokenizer.eos(), 0)?;
         let room = u32::try_from(self.context - found).unwrap_or(u32::MAX);
         Ok(OngoingAnswer::new(0, sampler, request.constraint.clone(), room))
     }
 
-    /// Takes a place among those who wait.
-    fn enter_queue(&self) -> Result<()> {
-        let most = self.options.max_waiting;
-        let enter = |waiting: usize| (waiting < most).then_some(waiting + 1);
-        match self.shared.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter) {
-            Ok(_) => Ok(()),
-            Err(waiting) => {
-                self.shared.statistics().refused += 1;
-                let text = format!("{waiting} requests wait, at most {most} may");
-                Err(LlmError::new(LlmErrorKind::Overloaded, "queue", text))
-            }
-        }
-    }
-
     /// Counters so far.
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
-        self.shared.statistics().clone()
+        self.requests.statistics()
     }
 
     /// Tells somebody of every step and every request from now on; the first one who asks stays.
     pub fn observe(&self, observer: Arc<dyn EngineObserver>) {
-        self.shared.observed.set(observer);
+        self.requests.observe(observer);
     }
 
     /// Takes no more requests. Those that are there go on.
     pub fn refuse_requests(&self) {
-        self.shared.stopping.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for GenerationEngine {
-    fn drop(&mut self) {
-        self.refuse_requests();
-        // An error says that the thread has ended already.
-        let _ = self.commands.send(EngineCommand::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// A request that was taken. Dropping it takes the request back, where it has not ended.
-#[derive(Debug)]
-pub struct RequestTicket {
-    id: SequenceId,
-    commands: Option<Sender<EngineCommand>>,
-}
-
-impl RequestTicket {
-    /// Lets the request run to its end.
-    pub fn detach(mut self) {
-        self.commands = None;
-    }
-}
-
-impl Drop for RequestTicket {
-    fn drop(&mut self) {
-        if let Some(commands) = &self.commands {
-            // An error says that the engine has stopped, and with it the request.
-            let _ = commands.send(EngineCommand::Cancel(self.id));
-        }
+        self.requests.refuse_requests();
     }
 }

@@ -1,7 +1,5 @@
 //! Requests to an engine, and its answers.
 
-use std::time::Instant;
-
 use crate::error::{LlmError, LlmErrorKind};
 use crate::grammar::GrammarConstraint;
 use crate::sampling::{SamplingParameters, TokenLogprobs};
@@ -24,24 +22,6 @@ pub struct GenerationRequest {
     pub salt: u64,
     /// Name that the front end gives it, for those who watch the engine; may be empty.
     pub id: String,
-}
-
-/// Times of a request's events.
-#[derive(Clone, Copy)]
-pub(super) struct RequestTimes {
-    /// The time of its submission.
-    pub(super) submitted: Instant,
-    /// The time when its prompt began to be computed.
-    pub(super) admitted: Option<Instant>,
-    /// The time of its first token.
-    pub(super) first_token: Option<Instant>,
-}
-
-impl RequestTimes {
-    /// Times of a new request.
-    pub(super) fn of_new(submitted: Instant) -> Self {
-        Self { submitted, admitted: None, first_token: None }
-    }
 }
 
 /// Events of a request, in this order: [`Started`](Self::Started), any number of
@@ -107,11 +87,6 @@ pub(super) struct EventReceiver(Option<EventSink>);
 impl EventReceiver {
     pub(super) fn new(sink: EventSink) -> Self {
         Self(Some(sink))
-    }
-
-    /// Nobody is told anything.
-    pub(super) fn forget(mut self) {
-        self.0 = None;
     }
 
     /// Tells what happened. `false` where nobody listens any more, as the last event is told or the

@@ -43,17 +43,17 @@ impl EngineHistogram {
     }
 
     /// For times of whole requests and their phases.
-    pub(crate) fn of_requests() -> Self {
+    fn of_requests() -> Self {
         Self::new(REQUEST)
     }
 
     /// For numbers of tokens.
-    pub(crate) fn of_tokens() -> Self {
+    fn of_tokens() -> Self {
         Self::new(TOKENS)
     }
 
     /// For rows of steps.
-    pub(crate) fn of_steps() -> Self {
+    fn of_steps() -> Self {
         Self::new(ROWS)
     }
 
@@ -134,6 +134,8 @@ pub struct EngineStatistics {
     pub refused: u64,
     /// Requests that failed.
     pub failed: u64,
+    /// Requests that were taken back.
+    pub cancelled: u64,
     /// Answers that ended, by the word of their reason.
     pub finished: BTreeMap<&'static str, u64>,
     /// Guesses of speculation.
@@ -170,7 +172,7 @@ pub struct EngineStatistics {
 
 impl EngineStatistics {
     /// Nothing has happened yet.
-    pub(super) fn new(blocks: usize, block_size: usize) -> Self {
+    pub(crate) fn new(blocks: usize, block_size: usize) -> Self {
         Self {
             running: 0,
             waiting: 0,
@@ -192,6 +194,7 @@ impl EngineStatistics {
             requests: 0,
             refused: 0,
             failed: 0,
+            cancelled: 0,
             finished: BTreeMap::new(),
             drafts: 0,
             draft_tokens: 0,
@@ -211,11 +214,15 @@ impl EngineStatistics {
         }
     }
 
-    /// Counts a request that was taken, with so many tokens of its prompt.
-    pub(super) fn take_in(&mut self, sampling: &SamplingParameters, prompt: usize) {
+    /// Counts a request that was taken, with so many tokens of its prompt or texts.
+    pub(super) fn take_in(&mut self, tokens: usize) {
         self.requests += 1;
+        self.request_prompt_tokens.observe(tokens as f64);
+    }
+
+    /// Counts what a request asks for.
+    pub(super) fn note_sampling(&mut self, sampling: &SamplingParameters) {
         self.request_answers.observe(f64::from(sampling.n));
-        self.request_prompt_tokens.observe(prompt as f64);
         if let Some(most) = sampling.max_tokens {
             self.request_max_tokens.observe(f64::from(most));
         }

@@ -12,6 +12,8 @@
 
 mod answers;
 mod fake;
+mod gate;
+mod kinds;
 mod life;
 #[path = "../reference/mod.rs"]
 mod reference;

@@ -1,6 +1,5 @@
 //! Families of language models, under vLLM's names.
 
-use galatea_llm::embed::EncoderStatistics;
 use galatea_llm::engine::{EngineHistogram as Distribution, EngineStatistics};
 use galatea_serving::ListedCheckpoint;
 use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -8,37 +7,42 @@ use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFam
 use super::{family, gauge};
 
 /// Kind of value that a family has for each model.
-enum LlmFamilyValue<S> {
+enum LlmFamilyValue {
     /// A number that goes up and down.
-    Gauge(fn(&S) -> f64),
+    Gauge(fn(&EngineStatistics) -> f64),
     /// A number that only grows.
-    Counter(fn(&S) -> u64),
+    Counter(fn(&EngineStatistics) -> u64),
     /// A distribution of values in buckets.
-    Histogram(fn(&S) -> &Distribution),
-    /// A number that only grows for each reason why answers end.
-    Finished(fn(&S) -> Vec<(&'static str, u64)>),
+    Histogram(fn(&EngineStatistics) -> &Distribution),
+    /// Numbers that only grow, one for each reason why answers end.
+    Finished,
+}
+
+/// Models that have a family.
+#[derive(PartialEq, Eq)]
+enum FamilyScope {
+    /// Models that generate text, and encoders.
+    AllModels,
+    /// Models that generate text.
+    Generators,
 }
 
 struct LlmFamily {
     name: &'static str,
     help: &'static str,
-    /// Value for models that generate text.
-    language: LlmFamilyValue<EngineStatistics>,
-    /// Value for encoders, if they have it.
-    encoder: Option<LlmFamilyValue<EncoderStatistics>>,
+    scope: FamilyScope,
+    value: LlmFamilyValue,
 }
 
 macro_rules! families {
-    ($($name:literal $help:literal $language:expr $(, $encoder:expr)?;)*) => {
+    ($($name:literal $help:literal $scope:ident $value:expr;)*) => {
         &[$(LlmFamily {
             name: $name,
             help: $help,
-            language: $language,
-            encoder: families!(@ $($encoder)?),
+            scope: FamilyScope::$scope,
+            value: $value,
         }),*]
     };
-    (@) => { None };
-    (@ $encoder:expr) => { Some($encoder) };
 }
 
 use LlmFamilyValue::{Counter as Count, Finished, Gauge, Histogram as Spread};
@@ -50,76 +54,75 @@ fn used(of: &EngineStatistics) -> f64 {
 
 const FAMILIES: &[LlmFamily] = families![
     "vllm:num_requests_running" "Number of sequences in model execution batches"
-        Gauge(|of| of.running as f64),
-        Gauge(|of| of.running as f64);
+        AllModels Gauge(|of| of.running as f64);
     "vllm:num_requests_waiting" "Number of requests waiting to be processed"
-        Gauge(|of| of.waiting as f64),
-        Gauge(|of| of.waiting as f64);
-    "vllm:num_requests_swapped" "Number of requests swapped to CPU" Gauge(|of| of.swapped as f64);
-    "vllm:kv_cache_usage_perc" "KV-cache usage. 1 means 100 percent usage" Gauge(used);
-    "vllm:gpu_cache_usage_perc" "The older name of vllm:kv_cache_usage_perc" Gauge(used);
+        AllModels Gauge(|of| of.waiting as f64);
+    "vllm:num_requests_swapped" "Number of requests swapped to CPU"
+        Generators Gauge(|of| of.swapped as f64);
+    "vllm:kv_cache_usage_perc" "KV-cache usage. 1 means 100 percent usage"
+        Generators Gauge(used);
+    "vllm:gpu_cache_usage_perc" "The older name of vllm:kv_cache_usage_perc"
+        Generators Gauge(used);
     "vllm:cpu_cache_usage_perc" "Usage of the swap space. 1 means 100 percent usage"
-        Gauge(|of| of.swapped_blocks as f64 / of.swap_blocks.max(1) as f64);
+        Generators Gauge(|of| of.swapped_blocks as f64 / of.swap_blocks.max(1) as f64);
     "vllm:prefix_cache_queries_total" "Prefix cache queries, in terms of number of queried tokens"
-        Count(|of| of.prefix_queries);
+        Generators Count(|of| of.prefix_queries);
     "vllm:prefix_cache_hits_total" "Prefix cache hits, in terms of number of cached tokens"
-        Count(|of| of.prefix_hits);
-    "vllm:num_preemptions_total" "Cumulative number of preemptions" Count(|of| of.preemptions);
-    "vllm:prompt_tokens_total" "Number of prefill tokens processed" Count(|of| of.prompt_tokens),
-        Count(|of| of.tokens);
+        Generators Count(|of| of.prefix_hits);
+    "vllm:num_preemptions_total" "Cumulative number of preemptions"
+        Generators Count(|of| of.preemptions);
+    "vllm:prompt_tokens_total" "Number of prefill tokens processed"
+        AllModels Count(|of| of.prompt_tokens);
     "vllm:generation_tokens_total" "Number of generation tokens processed"
-        Count(|of| of.generation_tokens);
-    "vllm:spec_decode_num_draft_tokens_total" "Number of draft tokens" Count(|of| of.draft_tokens);
+        Generators Count(|of| of.generation_tokens);
+    "vllm:spec_decode_num_draft_tokens_total" "Number of draft tokens"
+        Generators Count(|of| of.draft_tokens);
     "vllm:spec_decode_num_accepted_tokens_total" "Number of accepted tokens"
-        Count(|of| of.accepted_tokens);
+        Generators Count(|of| of.accepted_tokens);
     "vllm:request_success_total" "Count of successfully processed requests"
-        Finished(|of| of.finished.iter().map(|(reason, count)| (*reason, *count)).collect()),
-        Finished(|of| vec![("stop", of.finished)]);
+        AllModels Finished;
     "vllm:time_to_first_token_seconds" "Histogram of time to first token in seconds"
-        Spread(|of| &of.time_to_first_token);
+        Generators Spread(|of| &of.time_to_first_token);
     "vllm:inter_token_latency_seconds" "Histogram of inter-token latency in seconds"
-        Spread(|of| &of.inter_token_latency);
+        Generators Spread(|of| &of.inter_token_latency);
     "vllm:time_per_output_token_seconds" "The older name of vllm:inter_token_latency_seconds"
-        Spread(|of| &of.inter_token_latency);
+        Generators Spread(|of| &of.inter_token_latency);
     "vllm:e2e_request_latency_seconds" "Histogram of e2e request latency in seconds"
-        Spread(|of| &of.request_latency),
-        Spread(|of| &of.request_latency);
+        AllModels Spread(|of| &of.request_latency);
     "vllm:request_queue_time_seconds" "Histogram of time spent in WAITING phase for request"
-        Spread(|of| &of.queue_time),
-        Spread(|of| &of.queue_time);
+        AllModels Spread(|of| &of.queue_time);
     "vllm:request_prefill_time_seconds" "Histogram of time spent in PREFILL phase for request"
-        Spread(|of| &of.prefill_time);
+        Generators Spread(|of| &of.prefill_time);
     "vllm:request_decode_time_seconds" "Histogram of time spent in DECODE phase for request"
-        Spread(|of| &of.decode_time);
+        Generators Spread(|of| &of.decode_time);
     "vllm:request_prompt_tokens" "Number of prefill tokens processed"
-        Spread(|of| &of.request_prompt_tokens),
-        Spread(|of| &of.request_tokens);
+        AllModels Spread(|of| &of.request_prompt_tokens);
     "vllm:request_generation_tokens" "Number of generation tokens processed"
-        Spread(|of| &of.request_generation_tokens);
+        Generators Spread(|of| &of.request_generation_tokens);
     "vllm:request_max_num_generation_tokens" "Histogram of maximum number of requested generation tokens"
-        Spread(|of| &of.request_max_tokens);
-    "vllm:request_params_n" "Histogram of the n request parameter" Spread(|of| &of.request_answers);
+        Generators Spread(|of| &of.request_max_tokens);
+    "vllm:request_params_n" "Histogram of the n request parameter"
+        Generators Spread(|of| &of.request_answers);
     "vllm:iteration_tokens_total" "Histogram of number of tokens per engine_step"
-        Spread(|of| &of.step_tokens),
-        Spread(|of| &of.step_tokens);
+        AllModels Spread(|of| &of.step_tokens);
 ];
 
 /// The families of these models; none without a model.
 pub(super) fn page(
     models: &[(String, EngineStatistics)],
-    encoders: &[(String, EncoderStatistics)],
+    encoders: &[(String, EngineStatistics)],
 ) -> Vec<MetricFamily> {
     let of = |wanted: &LlmFamily| {
-        let kind = match wanted.language {
+        let kind = match wanted.value {
             Gauge(_) => MetricType::GAUGE,
-            Count(_) | Finished(_) => MetricType::COUNTER,
+            Count(_) | Finished => MetricType::COUNTER,
             Spread(_) => MetricType::HISTOGRAM,
         };
-        let language = models.iter().flat_map(|(model, of)| metrics(&wanted.language, model, of));
-        let encoder = wanted.encoder.iter().flat_map(|value| {
-            encoders.iter().flat_map(move |(model, of)| metrics(value, model, of))
-        });
-        family(wanted.name, wanted.help, kind, language.chain(encoder).collect())
+        let all = wanted.scope == FamilyScope::AllModels;
+        let encoders = if all { encoders } else { &[] };
+        let models = models.iter().chain(encoders);
+        let values = models.flat_map(|(model, of)| metrics(&wanted.value, model, of));
+        family(wanted.name, wanted.help, kind, values.collect())
     };
     FAMILIES.iter().map(of).filter(|family| !family.get_metric().is_empty()).collect()
 }
@@ -137,7 +140,7 @@ pub(super) fn residency(models: &[ListedCheckpoint]) -> Option<MetricFamily> {
     (!metrics.is_empty()).then(|| family(name, help, MetricType::GAUGE, metrics))
 }
 
-fn metrics<S>(value: &LlmFamilyValue<S>, model: &str, of: &S) -> Vec<Metric> {
+fn metrics(value: &LlmFamilyValue, model: &str, of: &EngineStatistics) -> Vec<Metric> {
     let named = vec![label("model_name", model)];
     match value {
         Gauge(read) => {
@@ -151,11 +154,11 @@ fn metrics<S>(value: &LlmFamilyValue<S>, model: &str, of: &S) -> Vec<Metric> {
             metric.set_histogram(histogram(read(of)));
             vec![metric]
         }
-        Finished(read) => {
+        Finished => {
             let labels =
                 |reason| vec![label("finished_reason", reason), label("model_name", model)];
-            let reasons = read(of).into_iter();
-            reasons.map(|(reason, count)| counted(labels(reason), count)).collect()
+            let reasons = of.finished.iter();
+            reasons.map(|(reason, count)| counted(labels(reason), *count)).collect()
         }
     }
 }

@@ -51,7 +51,7 @@ impl DecoderWorker {
         let mut jobs = Vec::with_capacity(rows.len());
         for request in self.requests.values_mut() {
             if request.prompt_logprobs.is_some()
-                || request.sampling.n > 1 && request.times.first_token.is_none()
+                || request.sampling.n > 1 && !request.life.has_token()
             {
                 continue;
             }

@@ -2,64 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::cache::BlockSwap;
 use crate::error::{LlmError, LlmErrorKind};
-use crate::grammar::GrammarConstraint;
 use crate::guarded::guarded;
-use crate::observe::EngineOutcome;
-use crate::sampling::{LogitNeed, SamplingParameters, TokenLogprobs};
+use crate::sampling::LogitNeed;
 use crate::schedule::{PlannedRows, SequenceId, SequenceScheduler, StepPlan};
-use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
 
 mod choose;
 mod results;
 
-use super::EngineShared;
-use super::answer::{AnswerMemory, OngoingAnswer};
-use super::command_loop::{EngineWork, SubmittedRequest};
+use super::answer::AnswerMemory;
+use super::command_loop::StepWorker;
+use super::life::EngineShared;
 use super::model::{StepBatch, StepModel};
-use super::request::{EventReceiver, GenerationEvent, RequestTimes, TokenUsage};
+use super::ongoing::{OngoingRequest, SubmittedRequest};
 use super::speculate::{SpeculationRequest, TokenProposer};
-
-/// A request that goes on. Its answers are sequences whose numbers follow its own.
-struct OngoingRequest {
-    number: SequenceId,
-    /// Name that the front end gives it.
-    name: String,
-    reply: EventReceiver,
-    sampling: SamplingParameters,
-    constraint: Option<GrammarConstraint>,
-    prompt: usize,
-    /// Answers that have not ended.
-    open: Vec<OpenAnswer>,
-    /// Facts about the tokens of the prompt, where that is asked for.
-    prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
-    usage: TokenUsage,
-    times: RequestTimes,
-}
-
-/// An answer that has not ended.
-struct OpenAnswer {
-    sequence: SequenceId,
-    answer: OngoingAnswer,
-    last_token: Option<Instant>,
-    /// How many tokens are guessed next: as many as were right last time, and one more.
-    drafts: usize,
-}
-
-impl OpenAnswer {
-    fn new(sequence: SequenceId, answer: OngoingAnswer) -> Self {
-        Self { sequence, answer, last_token: None, drafts: usize::MAX }
-    }
-}
-
-pub(super) fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// Steps in a row that may lose what was computed before their requests fail.
 const MAX_LOSSES: usize = 3;
@@ -124,27 +84,20 @@ impl DecoderWorker {
             self.owners.remove(&open.sequence);
             self.scheduler.remove(open.sequence);
         }
-        if request.times.admitted.is_none() {
-            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
-        }
         Some(request)
     }
 
     fn take_back(&mut self, id: SequenceId) {
-        let Some(mut request) = self.take_out(id) else { return };
-        for open in std::mem::take(&mut request.open) {
-            self.count_finished(FinishReason::Cancelled.as_str());
-            request.reply.tell(GenerationEvent::Delta(open.answer.cancel()));
+        if let Some(request) = self.take_out(id) {
+            self.publish();
+            request.cancel();
         }
-        self.finish(request, EngineOutcome::Cancelled);
     }
 
     fn fail(&mut self, id: SequenceId, error: LlmError) {
-        let Some(mut request) = self.take_out(id) else { return };
-        self.count_finished(FinishReason::Failed.as_str());
-        self.shared.statistics().failed += 1;
-        self.note_end(&request, EngineOutcome::Failed);
-        request.reply.tell(GenerationEvent::Failed(error));
+        if let Some(request) = self.take_out(id) {
+            request.fail(error);
+        }
     }
 
     fn fail_all(&mut self, error: &LlmError) {
@@ -152,27 +105,6 @@ impl DecoderWorker {
         for id in ids {
             self.fail(id, error.clone());
         }
-    }
-
-    fn count_finished(&self, reason: &'static str) {
-        *self.shared.statistics().finished.entry(reason).or_default() += 1;
-    }
-
-    /// Tells that all answers have ended.
-    fn finish(&self, mut request: OngoingRequest, outcome: EngineOutcome) {
-        let now = Instant::now();
-        let RequestTimes { submitted, admitted, first_token } = request.times;
-        request.usage.total_ns = ns(now.saturating_duration_since(submitted));
-        let times = [Some(submitted), admitted, first_token];
-        self.shared.statistics().end(now, times, request.usage.completion_tokens);
-        self.publish();
-        self.note_end(&request, outcome);
-        request.reply.tell(GenerationEvent::Finished(request.usage));
-    }
-
-    fn note_end(&self, request: &OngoingRequest, outcome: EngineOutcome) {
-        let OngoingRequest { number, name, times, usage, .. } = request;
-        self.shared.ended(*number, name, *times, usage, outcome);
     }
 
     fn step(&mut self) {
@@ -207,7 +139,7 @@ impl DecoderWorker {
             Err(error) => self.fail_step(&plan, &error),
         }
         let sequences = plan.rows.iter().map(|rows| rows.id);
-        self.shared.observed.stepped(begin, plan.tokens(), sequences);
+        self.shared.stepped(begin, plan.tokens(), sequences);
         self.publish();
     }
 
@@ -230,7 +162,6 @@ impl DecoderWorker {
 
     /// Notes who begins.
     fn note(&mut self, plan: &StepPlan) {
-        let now = Instant::now();
         let mut statistics = self.shared.statistics();
         statistics.steps += 1;
         statistics.step_tokens.observe(plan.tokens() as f64);
@@ -238,22 +169,17 @@ impl DecoderWorker {
         let out = plan.swaps.iter().filter(|swap| matches!(swap, BlockSwap::Out { .. })).count();
         statistics.swapped_out += out as u64;
         statistics.swapped_in += (plan.swaps.len() - out) as u64;
+        drop(statistics);
         for admitted in &plan.admitted {
             let owner = self.owners.get(&admitted.id);
-            let Some(request) = owner.and_then(|owner| self.requests.get_mut(owner)) else {
+            let request = owner.and_then(|owner| self.requests.get_mut(owner));
+            let Some(request) = request.filter(|request| !request.life.is_admitted()) else {
                 continue;
             };
-            if request.times.admitted.is_some() {
-                continue;
-            }
-            request.times.admitted = Some(now);
-            request.usage.cached_tokens = admitted.cached;
-            let queue = now.saturating_duration_since(request.times.submitted);
-            request.usage.queue_ns = ns(queue);
-            statistics.queue_time.observe(queue.as_secs_f64());
-            statistics.prefix_queries += request.prompt as u64;
+            request.life.admit(admitted.cached);
+            let mut statistics = self.shared.statistics();
+            statistics.prefix_queries += request.prompt() as u64;
             statistics.prefix_hits += admitted.cached as u64;
-            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -289,7 +215,7 @@ impl DecoderWorker {
     fn propose(&mut self) {
         let most = self.proposer.as_ref().map_or(0, |(_, most)| *most);
         let mut wishes: Vec<SpeculationRequest> = Vec::new();
-        let begun = |request: &&mut OngoingRequest| request.times.first_token.is_some();
+        let begun = |request: &&mut OngoingRequest| request.life.has_token();
         for request in self.requests.values_mut().filter(begun) {
             if most == 0 && request.open.iter().all(|open| !open.answer.is_constrained()) {
                 continue;
@@ -343,7 +269,9 @@ impl DecoderWorker {
     }
 }
 
-impl EngineWork for DecoderWorker {
+impl StepWorker for DecoderWorker {
+    type Request = SubmittedRequest;
+
     fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }
@@ -353,23 +281,9 @@ impl EngineWork for DecoderWorker {
     }
 
     fn accept(&mut self, submission: SubmittedRequest) {
-        let SubmittedRequest { arrival, name, answer, constraint, sampling, reply, submitted } =
-            submission;
+        let SubmittedRequest { request, arrival } = submission;
         let id = arrival.id;
-        let prompt = arrival.tokens.len();
-        self.shared.statistics().take_in(&sampling, prompt);
-        let request = OngoingRequest {
-            number: id,
-            name,
-            reply,
-            constraint,
-            prompt,
-            open: vec![OpenAnswer::new(id, answer)],
-            prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
-            sampling,
-            usage: TokenUsage { prompt_tokens: prompt, ..TokenUsage::default() },
-            times: RequestTimes::of_new(submitted),
-        };
+        self.shared.statistics().note_sampling(&request.sampling);
         self.owners.insert(id, id);
         self.requests.insert(id, request);
         self.scheduler.add(arrival);
@@ -380,7 +294,6 @@ impl EngineWork for DecoderWorker {
     }
 
     fn recover(&mut self, error: &LlmError) {
-        tracing::error!(%error, "all requests fail");
         self.scheduler.forget_computed();
         self.fail_all(error);
     }

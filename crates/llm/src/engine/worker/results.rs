@@ -1,17 +1,16 @@
 //! Results of a step's logits: tokens, and what requests are told.
 
-use std::time::Instant;
-
 use crate::cache::BlockCopy;
 use crate::error::Result;
 use crate::guarded::guarded;
 use crate::observe::EngineOutcome;
-use crate::sampling::{LogitRow, TokenSampler, logprobs};
+use crate::sampling::{LogitRow, logprobs};
 use crate::schedule::{ForkOutcome, PlannedRows, SequenceId, StepPlan};
 use crate::stop::FinishReason;
 
-use super::{DecoderWorker, OpenAnswer, ns};
-use crate::engine::answer::{ChosenToken, OngoingAnswer};
+use super::DecoderWorker;
+use crate::engine::answer::ChosenToken;
+use crate::engine::command_loop::StepWorker;
 use crate::engine::model::LogitRows;
 use crate::engine::request::{AnswerDelta, GenerationEvent};
 
@@ -51,6 +50,7 @@ impl DecoderWorker {
         first: usize,
     ) {
         let Some(request) = self.requests.get_mut(&owner) else { return };
+        let prompt = request.prompt();
         let (Some(known), Some(top)) =
             (&mut request.prompt_logprobs, request.sampling.prompt_logprobs)
         else {
@@ -60,13 +60,13 @@ impl DecoderWorker {
         for row in 0..rows.wanted {
             // The row of a position tells of the next one.
             let position = rows.from + rows.count - rows.wanted + row + 1;
-            if position != known.len() || position >= request.prompt {
+            if position != known.len() || position >= prompt {
                 continue;
             }
             let told = logits.row(first + row);
             known.push(told.and_then(|row| logprobs(row, tokens[position], top as usize)));
         }
-        if known.len() >= request.prompt {
+        if known.len() >= prompt {
             self.scheduler.want_last_row(rows.id);
         }
     }
@@ -85,12 +85,8 @@ impl DecoderWorker {
         let first = end - 1 - drafts.len();
         let Some(row) = logits.choices(first) else { return Ok(()) };
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
-        if request.times.first_token.is_none() {
-            self.shared.statistics().prompt_tokens += request.prompt as u64;
-            let cached_tokens = request.usage.cached_tokens;
-            let prompt_logprobs = request.prompt_logprobs.take();
-            let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
-            if !request.reply.tell(told) {
+        if !request.life.has_token() {
+            if !request.tell_start() {
                 self.take_back(owner);
                 return Ok(());
             }
@@ -131,18 +127,12 @@ impl DecoderWorker {
     fn generate_all(&mut self, owner: SequenceId, row: LogitRow<'_>) -> Result<()> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         let prompt = self.scheduler.tokens(owner).to_vec();
-        let room = request.open.first().map_or(0, |open| open.answer.room());
         let vocabulary = self.model.shape().vocabulary;
+        request.open_others(&self.tokenizer, vocabulary, &prompt)?;
         let mut copies: Vec<BlockCopy> = Vec::new();
         let mut ready = vec![owner];
-        for index in 1..request.sampling.n {
-            let eos = self.tokenizer.eos();
-            let sampler = TokenSampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
-            let answer =
-                OngoingAnswer::new(index as usize, sampler, request.constraint.clone(), room);
-            let id = owner + u64::from(index);
+        for id in request.open.iter().skip(1).map(|open| open.sequence) {
             self.owners.insert(id, owner);
-            request.open.push(OpenAnswer::new(id, answer));
             if let ForkOutcome::Running(copy) = self.scheduler.fork(owner, id) {
                 copies.extend(copy);
                 ready.push(id);
@@ -202,8 +192,7 @@ impl DecoderWorker {
         for token in tokens {
             self.scheduler.push(id, *token);
         }
-        let before = request.open[at].last_token.replace(Instant::now());
-        self.time_tokens(owner, tokens.len(), before);
+        request.take_delta(at, &delta);
         let finish = finish.as_ref().map(FinishReason::as_str);
         let right = draft.is_some() && tokens.last().copied() == draft;
         // Before anybody is told, who might look.
@@ -218,26 +207,6 @@ impl DecoderWorker {
         let open = request.and_then(|request| request.open.iter_mut().find(|o| o.sequence == id));
         if let Some(open) = open {
             open.drafts = if right == drafts { drafts.saturating_mul(2) } else { right + 1 };
-        }
-    }
-
-    /// Counts new tokens of a request and the time that they took.
-    fn time_tokens(&mut self, owner: SequenceId, tokens: usize, before: Option<Instant>) {
-        let Some(request) = self.requests.get_mut(&owner) else { return };
-        request.usage.completion_tokens += tokens;
-        let now = Instant::now();
-        let times = &mut request.times;
-        let mut statistics = self.shared.statistics();
-        statistics.generation_tokens += tokens as u64;
-        if times.first_token.is_none() {
-            times.first_token = Some(now);
-            let time = now.saturating_duration_since(times.submitted);
-            request.usage.first_token_ns = ns(time);
-            statistics.time_to_first_token.observe(time.as_secs_f64());
-        }
-        if let Some(before) = before {
-            let time = now.saturating_duration_since(before).as_secs_f64();
-            statistics.inter_token_latency.observe(time);
         }
     }
 
@@ -259,9 +228,10 @@ impl DecoderWorker {
         let ended = request.open.is_empty();
         self.owners.remove(&id);
         self.scheduler.remove(id);
-        self.count_finished(reason);
+        self.shared.count_finished(reason, 1);
         if ended && let Some(request) = self.take_out(owner) {
-            self.finish(request, EngineOutcome::Finished);
+            self.publish();
+            request.finish(EngineOutcome::Finished);
         }
     }
 }
