@@ -13,6 +13,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
+use crate::buffers::WeightStream;
 use crate::choices::TuningChoices;
 use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;

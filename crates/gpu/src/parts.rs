@@ -1,10 +1,6 @@
 //! Constants that are larger than what a device shows a kernel at once, and are read in parts.
 
-use galatea_graph::ops::contrib::MatMulNBits;
-use galatea_graph::ops::index::Gather;
-
 use crate::kernel::GpuNodeView;
-use crate::{matmul, movement};
 
 /// Rows in a part are a multiple of this: a part starts where bindings may start, and with a whole vector, whatever
 /// the elements are.
@@ -25,24 +21,6 @@ pub(crate) fn cut(
         return Err(format!("{ROWS} of its rows have {} bytes", row_bytes.saturating_mul(ROWS)));
     }
     Ok((0..rows).step_by(each).map(|first| (first, each.min(rows - first))).collect())
-}
-
-/// Checks that the kernels of a node read this input, a constant, in parts.
-///
-/// # Errors
-/// Fails when they do not.
-pub(crate) fn supports(view: &GpuNodeView<'_>, input: usize) -> Result<(), String> {
-    if view.node.operator::<MatMulNBits>().is_some() && (1..=3).contains(&input) {
-        // It packs its weights into pieces of its own.
-        return Ok(());
-    }
-    if view.node.operator::<Gather>().is_some() && input == 0 {
-        return movement::gathers_parts(view);
-    }
-    if input == 1 {
-        return matmul::multiplies_parts(view);
-    }
-    Err("this node does not read it in parts".into())
 }
 
 /// The rows of a constant and the bytes of each.

@@ -144,7 +144,7 @@ fn shaped(view: &GpuNodeView<'_>) -> Result<(), String> {
                 format!("'{name}' has {bytes} bytes, a kernel sees at most {limit}{why}")
             };
             let input = input.ok_or_else(|| beyond(String::new()))?;
-            crate::parts::supports(view, input).map_err(|why| beyond(format!(": {why}")))?;
+            crate::oversized::supports(view, input).map_err(|why| beyond(format!(": {why}")))?;
             if bytes > able.buffer_bytes {
                 return Err(beyond(format!(", and a buffer has {} at most", able.buffer_bytes)));
             }

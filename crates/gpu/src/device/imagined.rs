@@ -6,8 +6,8 @@ use wgpu::{Backends, Features, NoopBackendOptions};
 
 use super::life::DeviceOrigin;
 use super::{GpuCapabilities, GpuDevice, request};
+use crate::buffers::PoolConfig;
 use crate::error::GpuError;
-use crate::memory::PoolConfig;
 
 /// The features behind what a device can do.
 fn features(capabilities: &GpuCapabilities) -> Features {

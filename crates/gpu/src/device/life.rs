@@ -8,8 +8,8 @@ use wgpu::{PollError, PollType};
 
 use super::GpuDevice;
 use super::line::{QueuedSubmission, SubmissionLine};
+use crate::buffers::PoolConfig;
 use crate::error::GpuError;
-use crate::memory::PoolConfig;
 
 /// Time after which unfinished work makes the device count as hung.
 const WATCHDOG: Duration = Duration::from_secs(120);

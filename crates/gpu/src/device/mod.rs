@@ -1,5 +1,6 @@
 //! A GPU that is open: its queue, its compiled kernels and what it can do.
 
+mod allocation;
 mod budget;
 mod capabilities;
 mod imagined;
@@ -10,8 +11,7 @@ mod request;
 mod uploads;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
 
 pub use capabilities::{CooperativeMatrix, GpuCapabilities};
 pub(crate) use line::QueuedSubmission;
@@ -22,19 +22,11 @@ use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 
 use galatea_runtime::DevicePeaks;
 
+use crate::buffers::{
+    self, BufferPool, MemoryStatistics, PoolConfig, ResidencyPolicy, SharedBuffer, StreamStatistics,
+};
 use crate::error::GpuError;
-use crate::memory::{
-    self, BufferPool, BufferReach, DeviceBlock, MemoryStatistics, PoolConfig, ResidencyPolicy,
-    SharedBuffer,
-};
-use crate::stream::StreamStatistics;
-use crate::timing::{
-    ClockPair, DeviceClock, DeviceUsage, ObserverSlot, RunStamps, StampPool, TimingLevel,
-    TimingObserver, UsageMeter,
-};
-
-/// Times that the device's clock is read to set it beside the host's.
-const ROUNDS: usize = 8;
+use crate::timers::{DeviceClock, DeviceUsage, ObserverSlot, StampPool, UsageMeter};
 
 /// Time that work which failed half-way may take to its end.
 const SETTLED: std::time::Duration = std::time::Duration::from_secs(120);
@@ -202,7 +194,7 @@ impl GpuDevice {
         let unified = capabilities.unified && capabilities.mappable;
         let unified_bytes = if unified { config.unified_bytes() } else { 0 };
         let shelves = config.shelves(budget);
-        let takes_pages = unified && memory::takes_pages(&device);
+        let takes_pages = unified && buffers::takes_pages(&device);
         let pool = Arc::new(BufferPool::new(config, budget, unified));
         let opened = Self {
             device,
@@ -223,7 +215,7 @@ impl GpuDevice {
             clock: DeviceClock::default(),
             peaks: OnceLock::new(),
         };
-        DeviceBlock::prepare(&opened)?;
+        opened.fill_pool()?;
         opened.tell();
         Ok(Arc::new(opened))
     }
@@ -271,13 +263,7 @@ impl GpuDevice {
         let unified = self.unified_bytes.load(Ordering::Relaxed);
         let budget = self.pool.statistics().budget_bytes;
         tracing::debug!(gpu = self.index, sizes = ?pool.sizes(), unified, budget, "keeps memory by a model's configuration");
-        DeviceBlock::prepare(self)
-    }
-
-    /// Returns which of host and device address a buffer of so many bytes.
-    pub(crate) fn reach(&self, bytes: u64) -> BufferReach {
-        let most = self.unified_bytes.load(Ordering::Relaxed);
-        if bytes <= most && most > 0 { BufferReach::Host } else { BufferReach::Device }
+        self.fill_pool()
     }
 
     /// Memory in use and kept.
@@ -290,13 +276,7 @@ impl GpuDevice {
     /// that are gone.
     #[must_use]
     pub fn streams(&self) -> StreamStatistics {
-        let all = self.shelves.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Those that live until the end of this are not among what ended.
-        let living: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-        let ended = *self.shelves.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = living.iter().map(|stream| stream.statistics());
-        let living = each.fold(StreamStatistics::default(), StreamStatistics::plus);
-        StreamStatistics { prefetch: ended.plus(living.prefetch), ..living }
+        self.shelves.stream_statistics()
     }
 
     /// Returns whether kernels read weights from mapped files in place.
@@ -322,45 +302,6 @@ impl GpuDevice {
     #[must_use]
     pub fn usage(&self) -> Option<DeviceUsage> {
         self.meter.usage()
-    }
-
-    /// Tells somebody of every run from now on, with the times of all dispatches, and nobody else.
-    ///
-    /// # Errors
-    /// Fails when the device cannot tell the time, or is lost.
-    pub fn observe(&self, observer: Arc<dyn TimingObserver>) -> Result<(), GpuError> {
-        if !self.capabilities.pass_timestamps {
-            let name = &self.capabilities.name;
-            return Err(GpuError::Refusal(format!("'{name}' does not tell when kernels ran")));
-        }
-        let rounds = (0..ROUNDS).map(|_| self.round()).collect::<Result<Vec<_>, _>>()?;
-        self.clock.set(&rounds);
-        self.observers.set(Some(observer));
-        Ok(())
-    }
-
-    /// Tells nobody of runs any more.
-    pub fn forget_observer(&self) {
-        self.observers.set(None);
-    }
-
-    /// Has the device look at its clock.
-    fn round(&self) -> Result<ClockPair, GpuError> {
-        let refused = || GpuError::Refusal("the device has no room for timestamps".to_owned());
-        let stamps = RunStamps::new(self, 1, TimingLevel::Whole).ok_or_else(refused)?;
-        let mut encoder = self.device.create_command_encoder(&Default::default());
-        let timestamp_writes = stamps.writes(0);
-        let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
-        drop(encoder.begin_compute_pass(&descriptor));
-        stamps.resolve(&mut encoder);
-        let handed = Instant::now();
-        let submission = self.submit(encoder.finish());
-        stamps.map();
-        self.wait(&submission)?;
-        let over = Instant::now();
-        let ticks = stamps.ticks(self)?;
-        let (begin, end) = ticks.first().copied().unwrap_or_default();
-        Ok(ClockPair { handed, over, device: (self.nanoseconds(begin), self.nanoseconds(end)) })
     }
 
     /// Ticks of the device's clock in nanoseconds.

@@ -6,19 +6,15 @@ use wgpu::BufferUsages;
 
 use galatea_tensor::Tensor;
 
-use super::import::{MappedPages, import};
-use super::pool::{BufferClassKey, BufferReach, BufferRequest, TakenBuffer};
-use super::shared::{self, HostBytes, SharedBuffer};
-use super::{BufferPool, WeightResidency};
+use crate::buffers::{
+    BufferClassKey, BufferPool, BufferReach, BufferRequest, HostBytes, MappedPages, POOLED_USAGES,
+    STEP, SharedBuffer, TakenBuffer, WeightResidency, import,
+};
 use crate::device::{DeviceCounters, GpuDevice};
 use crate::error::GpuError;
 
 /// Bytes of one upload at a time: what waits for the device lies in memory twice.
 const PIECE: usize = 32 << 20;
-
-/// Usages of every block's buffer.
-const USAGES: BufferUsages =
-    BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
 
 /// Memory on a device, which goes back to its pool when nobody has it any more.
 ///
@@ -42,9 +38,6 @@ impl Drop for DeviceBlock {
         self.pool.give_back(memory, self.place);
     }
 }
-
-/// Lengths of blocks are multiples of this.
-pub(crate) const STEP: u64 = 256;
 
 impl DeviceBlock {
     /// Memory of at least so many bytes, which may hold anything: for what is written before it is read.
@@ -77,12 +70,12 @@ impl DeviceBlock {
     /// # Errors
     /// Returns the same errors as [`DeviceBlock::new`].
     pub fn lasting(device: &GpuDevice, bytes: u64) -> Result<Self, GpuError> {
-        Self::exact(device, bytes, USAGES)
+        Self::exact(device, bytes, POOLED_USAGES)
     }
 
     fn pooled(device: &GpuDevice, bytes: u64, reach: BufferReach) -> Result<Self, GpuError> {
         let wanted = BufferRequest { bytes: Self::size(device, bytes)?, reach };
-        let taken = device.pool.take(wanted, |wanted| Self::memory(device, wanted, USAGES))?;
+        let taken = device.pool.take(wanted, |wanted| device.make_buffer(wanted, POOLED_USAGES))?;
         Ok(Self::taken(device, taken))
     }
 
@@ -94,7 +87,7 @@ impl DeviceBlock {
     fn exact(device: &GpuDevice, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
         let wanted =
             BufferRequest { bytes: Self::size(device, bytes)?, reach: device.reach(bytes) };
-        let make = |wanted| Self::memory(device, wanted, usage);
+        let make = |wanted| device.make_buffer(wanted, usage);
         let taken = device.pool.take_exact(wanted, make)?;
         Ok(Self::taken(device, taken))
     }
@@ -119,33 +112,6 @@ impl DeviceBlock {
             return Err(GpuError::Memory { bytes, reason });
         }
         Ok(size)
-    }
-
-    fn memory(
-        device: &GpuDevice,
-        wanted: BufferRequest,
-        usage: BufferUsages,
-    ) -> Result<SharedBuffer, GpuError> {
-        let size = wanted.bytes;
-        let made = device.checked(|| match wanted.reach {
-            BufferReach::Host | BufferReach::Passing => shared::make(&device.device, size, usage),
-            BufferReach::Device => {
-                let descriptor =
-                    wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-                Ok(SharedBuffer { buffer: device.device.create_buffer(&descriptor), host: None })
-            }
-        });
-        match made {
-            Ok(made) => made,
-            Err(GpuError::Memory { reason, .. }) => Err(GpuError::Memory { bytes: size, reason }),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Makes the buffers that the device's pool has from the start.
-    pub(crate) fn prepare(device: &GpuDevice) -> Result<(), GpuError> {
-        let reach = |bytes| device.reach(bytes);
-        device.pool.fill(reach, |wanted| Self::memory(device, wanted, USAGES))
     }
 
     /// Memory that holds these bytes.

@@ -2,8 +2,9 @@
 
 use galatea_tensor::{OwnedParts, TensorError, TensorErrorKind, check_part};
 
+use super::DeviceBlock;
 use super::device_tensor::DeviceMemory;
-use super::{DeviceBlock, STEP};
+use crate::buffers::STEP;
 use crate::device::DeviceCounters;
 use crate::error::GpuError;
 

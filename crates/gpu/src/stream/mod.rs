@@ -1,6 +1,6 @@
 //! Models whose weights are more than the device has room for.
 //!
-//! Weights that lie on a [`Shelf`](crate::memory::Shelf) are brought to slots of device memory before the
+//! Weights that lie on a [`WeightResidency`](crate::buffers::WeightResidency) are brought to slots of device memory before the
 //! dispatches that read them: [`layout`] makes regions of them, the policy of
 //! [`galatea_runtime::prefetch`] says which comes next and what goes for it, and threads of
 //! [`slots`] fill staging buffers and hand copies over. The queue keeps the order: a copy to a slot comes
@@ -11,7 +11,7 @@ mod pages;
 mod slots;
 mod staging;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use galatea_runtime::prefetch::{PrefetchPolicy, PrefetchStatistics};
 
@@ -19,30 +19,11 @@ use self::layout::StreamLayout;
 pub(crate) use self::pages::ConstantPages;
 use self::slots::SlotsWatch;
 pub(crate) use self::slots::{HeldRegions, StreamSlots};
+pub use crate::buffers::StreamStatistics;
+use crate::buffers::WeightStream;
 use crate::device::GpuDevice;
 use crate::error::GpuError;
 use crate::memory::DeviceBlock;
-
-/// Statistics of streaming on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamStatistics {
-    /// Bytes of weights that have no place of their own on the device.
-    pub streamed_bytes: u64,
-    /// Bytes of the memory that they take turns in.
-    pub slot_bytes: u64,
-    /// Statistics of the prefetch policy.
-    pub prefetch: PrefetchStatistics,
-}
-
-impl StreamStatistics {
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            streamed_bytes: self.streamed_bytes + other.streamed_bytes,
-            slot_bytes: self.slot_bytes + other.slot_bytes,
-            prefetch: self.prefetch.plus(other.prefetch),
-        }
-    }
-}
 
 /// Streamer of the weights of one partition; one run at a time submits its commands.
 #[derive(Debug)]
@@ -71,7 +52,8 @@ impl WeightStreamer {
         let made = Arc::new(Self { device: Arc::clone(device), policy, active, counted });
         let mut all = lock(&device.shelves.streams);
         all.retain(|one| one.strong_count() > 0);
-        all.push(Arc::downgrade(&made));
+        let stream: Weak<Self> = Arc::downgrade(&made);
+        all.push(stream);
         drop(all);
         made
     }
@@ -111,8 +93,10 @@ impl WeightStreamer {
     pub(crate) fn clear(&self) -> bool {
         self.end(&mut lock(&self.active))
     }
+}
 
-    pub(crate) fn statistics(&self) -> StreamStatistics {
+impl WeightStream for WeightStreamer {
+    fn statistics(&self) -> StreamStatistics {
         let counted = lock(&self.counted);
         match &counted.now {
             Some(now) => StreamStatistics {

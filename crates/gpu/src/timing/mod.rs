@@ -1,17 +1,15 @@
 //! Timing of a device: stamps of its own clock, its use, the times of runs, and its peaks.
 
-mod clock;
-mod meter;
-mod observer;
+mod observe;
 mod peaks;
 mod stamps;
 
-pub(crate) use clock::{ClockPair, DeviceClock};
-pub use meter::DeviceUsage;
-pub(crate) use meter::UsageMeter;
-pub(crate) use observer::ObserverSlot;
-pub use observer::{HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver};
-pub(crate) use stamps::{RunStamps, StampPool};
+pub(crate) use stamps::RunStamps;
+
+pub(crate) use crate::timers::ClockPair;
+pub use crate::timers::{
+    DeviceUsage, HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver,
+};
 
 /// Parts of a run that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

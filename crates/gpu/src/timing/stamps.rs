@@ -1,39 +1,16 @@
 //! Stamps of the device's clock around dispatches.
 
-use std::sync::{Mutex, PoisonError};
-
 use wgpu::BufferUsages;
 
 use super::TimingLevel;
 use crate::device::GpuDevice;
 use crate::error::GpuError;
+use crate::timers::StampBuffers;
 
 /// Stamps of one set; a pair never lies in two.
 const OF_A_SET: u32 = wgpu::QUERY_SET_MAX_QUERIES / 2 * 2;
 /// The fewest stamps that are made room for: plans of about as many dispatches share them.
 const LEAST: u32 = 64;
-/// Number of stamp sets that are kept for the next runs.
-const KEPT: usize = 8;
-
-/// Room for stamps, kept from run to run.
-#[derive(Debug)]
-struct StampBuffers {
-    sets: Vec<wgpu::QuerySet>,
-    resolved: wgpu::Buffer,
-    read: wgpu::Buffer,
-    count: u32,
-}
-
-/// Room that no run uses now.
-#[derive(Debug, Default)]
-pub(crate) struct StampPool(Mutex<Vec<StampBuffers>>);
-
-impl StampPool {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<StampBuffers>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The stamps of a run: two for each thing that is timed.
 #[derive(Debug)]
 pub(crate) struct RunStamps {
@@ -54,11 +31,7 @@ impl RunStamps {
             return None;
         }
         let apart = !capabilities.timestamps;
-        let mut kept = device.stamps.lock();
-        let fitting = (0..kept.len()).filter(|&at| kept[at].count >= used);
-        let found = fitting.min_by_key(|&at| kept[at].count).map(|at| kept.swap_remove(at));
-        drop(kept);
-        let room = match found {
+        let room = match device.stamps.take(used) {
             Some(room) => room,
             None => StampBuffers::new(device, used.checked_next_power_of_two()?.max(LEAST)).ok()?,
         };
@@ -119,10 +92,7 @@ impl RunStamps {
         let all = view.chunks_exact(16).map(pair).collect();
         drop(view);
         self.room.read.unmap();
-        let mut kept = device.stamps.lock();
-        if kept.len() < KEPT {
-            kept.push(self.room);
-        }
+        device.stamps.give_back(self.room);
         Ok(all)
     }
 }

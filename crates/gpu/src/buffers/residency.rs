@@ -1,5 +1,6 @@
 //! Weights that lie outside the device until a run needs them.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +11,6 @@ use galatea_tensor::Tensor;
 
 use super::pool::MemoryBudget;
 use crate::error::GpuError;
-use crate::stream::WeightStreamer;
 
 /// Bytes that are brought from a file at a time.
 const PIECE: usize = 256 << 10;
@@ -103,6 +103,33 @@ impl SpillFile {
     }
 }
 
+/// Statistics of streaming on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStatistics {
+    /// Bytes of weights that have no place of their own on the device.
+    pub streamed_bytes: u64,
+    /// Bytes of the memory that they take turns in.
+    pub slot_bytes: u64,
+    /// Statistics of the prefetch policy.
+    pub prefetch: PrefetchStatistics,
+}
+
+impl StreamStatistics {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            streamed_bytes: self.streamed_bytes + other.streamed_bytes,
+            slot_bytes: self.slot_bytes + other.slot_bytes,
+            prefetch: self.prefetch.plus(other.prefetch),
+        }
+    }
+}
+
+/// Stream of weights to a device that has no room for all of them.
+pub(crate) trait WeightStream: fmt::Debug + Send + Sync {
+    /// Returns the statistics of the stream so far.
+    fn statistics(&self) -> StreamStatistics;
+}
+
 /// Handling of weights that a device has no room for.
 #[derive(Debug, Default)]
 pub(crate) struct ResidencyPolicy {
@@ -113,7 +140,7 @@ pub(crate) struct ResidencyPolicy {
     /// Touches ahead at most.
     ahead: Option<usize>,
     budget: MemoryBudget,
-    pub(crate) streams: Mutex<Vec<Weak<WeightStreamer>>>,
+    pub(crate) streams: Mutex<Vec<Weak<dyn WeightStream>>>,
     /// Statistics of streaming for sessions that are gone.
     pub(crate) ended: Mutex<PrefetchStatistics>,
 }
@@ -137,9 +164,20 @@ impl ResidencyPolicy {
         Self { folder, ahead, budget: MemoryBudget::new(budget_bytes), ..Self::default() }
     }
 
-    /// Limits the budget, as [`super::Pool::limit`] does.
+    /// Limits the budget, as [`super::BufferPool::limit`] does.
     pub(crate) fn limit(&self, bytes: u64) {
         self.budget.limit(bytes);
+    }
+
+    /// Returns statistics of all streams, including those that are gone.
+    pub(crate) fn stream_statistics(&self) -> StreamStatistics {
+        let all = self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Those that live until the end of this are not among what ended.
+        let living: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = living.iter().map(|stream| stream.statistics());
+        let living = each.fold(StreamStatistics::default(), StreamStatistics::plus);
+        StreamStatistics { prefetch: ended.plus(living.prefetch), ..living }
     }
 
     /// Touches ahead at most; where nobody said, as many as times of loads ask for.

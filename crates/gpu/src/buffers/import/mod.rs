@@ -10,7 +10,7 @@ use wgpu::{BufferDescriptor, BufferUsages};
 
 #[cfg(target_os = "macos")]
 use metal as api;
-pub(super) use pages::MappedPages;
+pub(crate) use pages::MappedPages;
 #[cfg(not(target_os = "macos"))]
 use vulkan as api;
 
@@ -20,7 +20,7 @@ pub(crate) fn takes_pages(device: &wgpu::Device) -> bool {
 }
 
 /// A buffer that is these pages, for kernels that only read it; none where the driver refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
+pub(crate) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
     api::import(device, pages)
 }
 

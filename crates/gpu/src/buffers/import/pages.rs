@@ -13,9 +13,9 @@ pub(crate) struct MappedPages {
     /// The first page.
     pub(super) start: NonNull<u8>,
     /// Bytes of all pages.
-    pub(in crate::memory) bytes: u64,
+    pub(crate) bytes: u64,
     /// Number of bytes before the wanted ones.
-    pub(in crate::memory) offset: u64,
+    pub(crate) offset: u64,
     /// Tensor that keeps the file mapped.
     pub(super) owner: Tensor,
 }
@@ -23,7 +23,7 @@ pub(crate) struct MappedPages {
 impl MappedPages {
     /// Returns the pages of a tensor in a mapped file. Returns `None` for other tensors, for small ones, and
     /// for a start that is not aligned for the device's bindings.
-    pub(in crate::memory) fn of(tensor: &Tensor, alignment: u64) -> Option<Self> {
+    pub(crate) fn of(tensor: &Tensor, alignment: u64) -> Option<Self> {
         let bytes = tensor.unaligned_bytes().ok().filter(|_| tensor.is_mapped())?;
         if bytes.len() < MIN_BYTES {
             return None;

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::ResidencyPolicy;
-use super::block::STEP;
+use super::{ResidencyPolicy, STEP};
 use crate::error::GpuError;
 
 /// One size of buffers.

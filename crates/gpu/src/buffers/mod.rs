@@ -1,0 +1,26 @@
+//! Buffers of a device: pools of them, memory that the CPU addresses too, pages of files, and weights for which
+//! there is no room.
+
+mod import;
+mod metal_config;
+mod pool;
+mod residency;
+mod shared;
+
+use wgpu::BufferUsages;
+
+pub(crate) use import::{MappedPages, import, takes_pages};
+pub(crate) use pool::{BufferClassKey, BufferPool, BufferRequest, TakenBuffer};
+pub use pool::{
+    BufferReach, ClassStatistics, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig,
+};
+pub use residency::StreamStatistics;
+pub(crate) use residency::{ResidencyPolicy, WeightResidency, WeightStream};
+pub(crate) use shared::{HostBytes, SharedBuffer, make};
+
+/// Lengths of buffers are multiples of this.
+pub(crate) const STEP: u64 = 256;
+
+/// Usages of every buffer that a pool keeps.
+pub(crate) const POOLED_USAGES: BufferUsages =
+    BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
