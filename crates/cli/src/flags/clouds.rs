@@ -1,7 +1,8 @@
 //! Flags as clouds change them: environment variables that set defaults, and the ports that are safe.
 
 use super::{ServerFlags, find, ports};
-use galatea_server::http::{sagemaker, vertex_ai};
+use galatea_server::http::vertex_ai;
+use galatea_server::sagemaker;
 use galatea_server::listen::ListenPlace;
 use galatea_server::logging::detail::{self, APPLE_VERBOSE, METAL_DEBUG};
 
