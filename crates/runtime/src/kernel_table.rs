@@ -154,6 +154,9 @@ fn float(what: &str, index: usize, fact: Option<&Fact>, floats: &[DataType]) -> 
     }
 }
 
+/// Function that prepares a node: it packs weights and brings them to the device.
+pub type KernelBuild<D> = fn(&NodeView<'_, D>) -> Result<Box<<D as KernelDevice>::Kernel>, String>;
+
 /// One kernel for some operators.
 pub struct KernelRow<D: KernelDevice> {
     /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
@@ -165,7 +168,7 @@ pub struct KernelRow<D: KernelDevice> {
     /// Checks whether it can run a node, as far as that is known before the shapes of a run are.
     pub supports: fn(&NodeView<'_, D>) -> Result<(), String>,
     /// Prepares a node: packs weights and brings them to the device. Called for supported nodes only.
-    pub build: fn(&NodeView<'_, D>) -> Result<Box<D::Kernel>, String>,
+    pub build: KernelBuild<D>,
 }
 
 impl<D: KernelDevice> std::fmt::Debug for KernelRow<D> {

@@ -41,7 +41,9 @@ pub use executable::{
     PartitionRun, PlacedOperator, PlanReport, RunFence, TunableKernels,
 };
 pub use explain::{NodeExplanation, SessionExplanation};
-pub use kernel_table::{KernelDevice, KernelRow, KernelTable, NodeShapes, NodeView, ValueShape};
+pub use kernel_table::{
+    KernelBuild, KernelDevice, KernelRow, KernelTable, NodeShapes, NodeView, ValueShape,
+};
 pub use options::{
     CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, PlacementOptions,
     Precision, SessionOptions, TurnSource,

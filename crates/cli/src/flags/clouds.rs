@@ -2,9 +2,9 @@
 
 use super::{ServerFlags, find, ports};
 use galatea_server::http::vertex_ai;
-use galatea_server::sagemaker;
 use galatea_server::listen::ListenPlace;
 use galatea_server::logging::detail::{self, APPLE_VERBOSE, METAL_DEBUG};
+use galatea_server::sagemaker;
 
 /// The front end for SageMaker in messages.
 pub(super) const SAGEMAKER: &str = "SageMaker";
