@@ -10,7 +10,7 @@ use galatea_runtime::{
 use galatea_tensor::{DataType, Tensor};
 
 use super::NAME;
-use super::validation_cache::ValidationEntry;
+use super::engine::ValidationEntry;
 use galatea_providers::cpu::CpuProvider;
 
 /// Comparison of a partition, and its exactness.

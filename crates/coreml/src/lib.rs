@@ -33,7 +33,6 @@ mod settings;
 mod shaped;
 mod share;
 mod states;
-mod validation_cache;
 mod weights;
 
 pub use activations::{Int8Activations, calibrate};
@@ -44,8 +43,8 @@ pub use convert::{
 pub use cost_estimate::{CostForecast, forecast};
 pub use fp32_keep_list::{Fp32Keep, islands, named_islands};
 pub use neural_engine::NeuralEngine;
-pub use provider::{CoreMlProvider, NAME};
+pub use provider::CoreMlProvider;
 pub use rows::operators;
-pub use settings::{CoreMlSettings, FloatType};
+pub use settings::{CoreMlSettings, FloatType, NAME};
 pub use states::NewState;
 pub use weights::WeightCompression;

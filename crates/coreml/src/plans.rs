@@ -13,7 +13,7 @@ use galatea_formats::coreml::NewPackage;
 use galatea_runtime::PlacedOperator;
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
-use super::engine::{TextRecords, facts, records};
+use super::engine::{PlanRecorder, TextRecords, facts, records};
 use super::neural_engine::NeuralEngine;
 use super::rules::{RulePlace, rules};
 
@@ -116,10 +116,7 @@ pub(super) fn note(engine: &NeuralEngine, package: &NewPackage, plan: &[PlacedOp
     }
 }
 
-/// Function that notes the plans of an engine's packages.
-pub(super) type PlanRecorder = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
-
-/// That of an engine; none where partitions are made for no engine.
+/// Returns the function that notes the plans of an engine's packages; none where there is no engine.
 pub(super) fn noted(engine: Option<&NeuralEngine>) -> Option<PlanRecorder> {
     let engine = engine?.clone();
     Some(Arc::new(move |package, plan| note(&engine, package, plan)))

@@ -24,22 +24,18 @@ use super::claims::{ClaimOptions, claims, order, work_ns};
 use super::compatibility_check::CompatibilityCheck;
 use super::convert::{ConvertOptions, convert};
 use super::engine::{
-    DeferredExecutable, EngineChoice, ExecutableMaker, StandbyExecutable, records,
+    DeferredExecutable, EngineChoice, ExecutableMaker, StandbyExecutable, ValidationEntry, records,
 };
 use super::guard::GuardedExecutable;
 use super::neural_engine::NeuralEngine;
 use super::plans::{PlannedElsewhere, noted};
 use super::rules::{RulePlace, rules};
-use super::settings::{CoreMlSettings, FloatType};
+use super::settings::{CoreMlSettings, FloatType, NAME};
 use super::shaped::{ShapedPrograms, is_open};
-use super::validation_cache::ValidationEntry;
 use galatea_providers::cpu::{CpuProvider, in_single};
 
 /// Lengths that sequences are padded up to where nothing is said.
 const SEQUENCES: [usize; 7] = [16, 32, 64, 128, 256, 384, 512];
-
-/// The provider's name.
-pub const NAME: &str = "coreml";
 
 /// Runs what has a form in a program.
 #[derive(Clone, Debug, Default)]

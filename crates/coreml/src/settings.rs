@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::weights::WeightCompression;
 
+/// The provider's name.
+pub const NAME: &str = "coreml";
+
 /// Type in which a partition computes its floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatType {

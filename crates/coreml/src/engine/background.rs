@@ -18,8 +18,8 @@ use galatea_runtime::{
 use super::agree::{MAX_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
 use super::counts;
 use super::standby::StandbyExecutable;
+use super::validation_cache::ValidationEntry;
 use crate::NAME;
-use crate::validation_cache::ValidationEntry;
 
 /// Number of runs that may fail one after the other before the engine is given up.
 const MAX_FAILURES: usize = 3;

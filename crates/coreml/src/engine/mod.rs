@@ -28,6 +28,7 @@ mod run;
 mod standby;
 #[cfg(test)]
 mod tests;
+mod validation_cache;
 mod wire;
 mod worker;
 
@@ -50,8 +51,9 @@ pub use galatea_apple::coreml::ComputeUnits;
 pub use interpreter::ProgramInterpreter;
 pub(super) use records::TextRecords;
 pub use run::{ChosenEngine, EngineHost, PackageRun, chosen, set_host};
-pub(super) use run::{EngineChoice, records};
+pub(super) use run::{EngineChoice, PlanRecorder, records};
 pub use standby::StandbyExecutable;
+pub(super) use validation_cache::ValidationEntry;
 pub use worker::WorkerEngine;
 
 /// A tensor and the feature that it is.

@@ -22,7 +22,9 @@ use super::{
     NamedTensor, ProgramInterpreter, WorkerCommand, WorkerEngine, WorkerLimits, counts, power,
 };
 use crate::NAME;
-use crate::plans::PlanRecorder;
+
+/// Function that notes the plans of an engine's packages.
+pub(crate) type PlanRecorder = Arc<dyn Fn(&NewPackage, &[PlacedOperator]) + Send + Sync>;
 
 /// Resources that a program gives the engines that run in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use galatea_graph::Graph;
 
-use super::engine::{TextRecords, facts};
+use super::{TextRecords, facts};
 
 /// Kind of the files of verdicts.
 const KIND: &str = "verdict";
@@ -16,7 +16,7 @@ const KIND: &str = "verdict";
 const RIGHT: &str = "right";
 
 /// Result of a comparison: an error says how results differ.
-pub(super) type ValidationResult = Result<(), String>;
+pub(crate) type ValidationResult = Result<(), String>;
 
 /// Returns the comparisons made in this program.
 fn known_here() -> &'static Mutex<HashMap<u128, ValidationResult>> {
@@ -26,7 +26,7 @@ fn known_here() -> &'static Mutex<HashMap<u128, ValidationResult>> {
 
 /// The verdict on a partition, which may not be there yet.
 #[derive(Clone, Debug)]
-pub(super) struct ValidationEntry {
+pub(crate) struct ValidationEntry {
     number: u128,
     records: Option<TextRecords>,
 }
@@ -44,7 +44,7 @@ fn program() -> &'static str {
 impl ValidationEntry {
     /// That on a graph. `setting` is all that results depend on besides the graph, the program, the system and the
     /// chip.
-    pub(super) fn of(graph: &Graph, setting: &str, records: Option<TextRecords>) -> Self {
+    pub(crate) fn of(graph: &Graph, setting: &str, records: Option<TextRecords>) -> Self {
         let write = |to: &mut dyn Hasher| {
             to.write(format!("{} {} {setting}", program(), facts()).as_bytes());
             write_graph(graph, to);
@@ -61,7 +61,7 @@ impl ValidationEntry {
     }
 
     /// Returns the result of an earlier comparison, if there was one.
-    pub(super) fn known(&self) -> Option<ValidationResult> {
+    pub(crate) fn known(&self) -> Option<ValidationResult> {
         let mut all = known_here().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&self.number) {
             return Some(known.clone());
@@ -78,7 +78,7 @@ impl ValidationEntry {
     }
 
     /// Keeps what was found out.
-    pub(super) fn keep(&self, found: &ValidationResult) {
+    pub(crate) fn keep(&self, found: &ValidationResult) {
         let mut all = known_here().lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(self.number, found.clone());
         if let Some(records) = &self.records {
@@ -106,7 +106,7 @@ fn write_graph(graph: &Graph, to: &mut dyn Hasher) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::CompiledCache;
+    use super::super::CompiledCache;
     use super::*;
 
     #[test]
