@@ -33,6 +33,7 @@ pub mod tune;
 mod typical_shapes;
 mod watch;
 mod work;
+pub mod worker;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use galatea_runtime::worker::ProcessGroup;
 use galatea_tensor::{SharedBlock, Tensor};
 
 use super::blocks::{LeasedBlock, WorkerBlockPool};
@@ -75,7 +75,7 @@ struct WaitingAnswers {
 
 struct ConnectionState {
     socket: Mutex<UnixStream>,
-    process: Mutex<Child>,
+    process: ProcessGroup,
     waiting: Mutex<WaitingAnswers>,
     next: AtomicU64,
     pool: WorkerBlockPool,
@@ -111,16 +111,16 @@ impl WorkerConnection {
             died(format!("does not start: '{}': {error}", command.program.display()))
         };
         let (mut ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
-        let process = Command::new(&command.program)
+        let mut started = Command::new(&command.program);
+        started
             .args(&command.arguments)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             // What libraries print must not come among other output.
-            .stdout(Stdio::null())
-            // A key that stops the program lets requests end first, which need the worker.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(&error))?;
-        let number = process.id();
+            .stdout(Stdio::null());
+        let process = ProcessGroup::spawn(&mut started).map_err(|error| failed(&error))?;
+        // The command holds the worker's end of the socket.
+        drop(started);
+        let number = process.number();
         let mut process = Some(process);
         let mut incoming = wire::IncomingWire::default();
         let greeted = greeted(&mut ours, &mut incoming, limits.start);
@@ -137,7 +137,7 @@ impl WorkerConnection {
             let process = process.take().ok_or("it was started once")?;
             let shared = Arc::new(ConnectionState {
                 socket: Mutex::new(socket),
-                process: Mutex::new(process),
+                process,
                 waiting: Mutex::default(),
                 next: AtomicU64::new(1),
                 pool: WorkerBlockPool::default(),
@@ -154,8 +154,8 @@ impl WorkerConnection {
             }
         });
         started.map_err(|error| {
-            if let Some(mut process) = process {
-                end_process(&mut process);
+            if let Some(process) = process {
+                process.kill();
             }
             failed(&error)
         })
@@ -300,15 +300,6 @@ fn listen(shared: &ConnectionState, mut socket: UnixStream, mut incoming: wire::
     }
 }
 
-fn end_process(process: &mut Child) {
-    // It may have ended by itself.
-    drop(process.kill());
-    // Its number is free again only when somebody has asked how it ended.
-    if let Err(error) = process.wait() {
-        tracing::warn!("the end of a worker is not known: {error}");
-    }
-}
-
 impl ConnectionState {
     fn ask(&self, ask: WorkerAsk, limit: Duration, answered: AnswerCallback) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -355,7 +346,7 @@ impl ConnectionState {
             waiting.ended = Some((error.clone(), Instant::now()));
         }
         // Whoever writes to it is told so.
-        end_process(&mut locked(&self.process));
+        self.process.kill();
         let all: Vec<(u64, AnswerWaiter)> = locked(&self.waiting).by_id.drain().collect();
         let now = Instant::now();
         for (id, waiter) in all {

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use galatea_runtime::worker::{RestartDecision, RestartHistory, RestartPolicy, RestartRest};
 
 use super::connection::{
     AnswerCallback, RequestBlock, WorkerCommand, WorkerConnection, WorkerLimits,
@@ -37,13 +39,12 @@ struct CoreMlSupervisor {
     now: Mutex<SupervisorState>,
 }
 
-#[derive(Default)]
 struct SupervisorState {
     connection: Option<Arc<WorkerConnection>>,
     /// How many were started.
     generation: u64,
-    /// When they ended, the latest last.
-    ends: Vec<Instant>,
+    /// Ends of those that were started.
+    restarts: RestartHistory,
 }
 
 impl fmt::Debug for CoreMlSupervisor {
@@ -67,9 +68,31 @@ fn unexpected(connection: &WorkerConnection) -> EngineError {
     error
 }
 
-/// Forgets what was longer ago than the window.
-fn forget(ends: &mut Vec<Instant>, window: Duration) {
-    ends.retain(|end| end.elapsed() < window);
+fn resting(rest: &RestartRest) -> EngineError {
+    let text = format!(
+        "the worker for packages has ended {} times and starts again within {} seconds",
+        rest.ends,
+        rest.rest.as_secs_f32()
+    );
+    EngineError::new(EngineErrorKind::Resting, text)
+}
+
+impl WorkerLimits {
+    /// When the next worker starts. One end may be bad luck; after further ones it waits.
+    fn worker_restarts(&self) -> RestartPolicy {
+        RestartPolicy {
+            window: Some(self.window),
+            free_ends: 1,
+            first_rest: self.rest,
+            max_rest: self.rest.saturating_mul(1 << MAX_DOUBLINGS),
+            max_ends: None,
+        }
+    }
+
+    /// How often workers may end while a model runs. The rests between them are the worker's.
+    fn model_restarts(&self) -> RestartPolicy {
+        RestartPolicy { max_ends: Some(self.most_ends), ..self.worker_restarts() }
+    }
 }
 
 impl CoreMlSupervisor {
@@ -79,12 +102,15 @@ impl CoreMlSupervisor {
         if let Some(connection) = &now.connection {
             match connection.ended() {
                 None => return Ok((now.generation, Arc::clone(connection))),
-                Some(end) => now.ends.push(end),
+                Some(end) => {
+                    now.restarts.note_end(end);
+                }
             }
             now.connection = None;
         }
-        forget(&mut now.ends, self.limits.window);
-        self.rested(&now.ends)?;
+        if let RestartDecision::Rest(rest) = now.restarts.decide(Instant::now()) {
+            return Err(resting(&rest));
+        }
         match WorkerConnection::start(&self.command, &self.limits) {
             Ok(connection) => {
                 now.generation += 1;
@@ -99,28 +125,10 @@ impl CoreMlSupervisor {
                 Ok((now.generation, connection))
             }
             Err(error) => {
-                now.ends.push(Instant::now());
+                now.restarts.note_end(Instant::now());
                 Err(error)
             }
         }
-    }
-
-    /// One end may be bad luck; after further ones the next worker waits.
-    fn rested(&self, ends: &[Instant]) -> Result<(), EngineError> {
-        let (Some(last), Some(doublings)) = (ends.last(), ends.len().checked_sub(2)) else {
-            return Ok(());
-        };
-        let doublings = u32::try_from(doublings).unwrap_or(MAX_DOUBLINGS).min(MAX_DOUBLINGS);
-        let rest = self.limits.rest.saturating_mul(1 << doublings);
-        if last.elapsed() >= rest {
-            return Ok(());
-        }
-        let text = format!(
-            "the worker for packages has ended {} times and starts again within {} seconds",
-            ends.len(),
-            rest.as_secs_f32()
-        );
-        Err(EngineError::new(EngineErrorKind::Resting, text))
     }
 
     /// Asks for what takes long, once more where the worker ends: that may have been another one's fault.
@@ -141,7 +149,9 @@ impl WorkerEngine {
     /// An engine whose worker starts when it is first needed.
     #[must_use]
     pub fn new(command: WorkerCommand, limits: WorkerLimits) -> Self {
-        Self { keeper: Arc::new(CoreMlSupervisor { command, limits, now: Mutex::default() }) }
+        let restarts = RestartHistory::new(limits.worker_restarts());
+        let now = Mutex::new(SupervisorState { connection: None, generation: 0, restarts });
+        Self { keeper: Arc::new(CoreMlSupervisor { command, limits, now }) }
     }
 
     /// The number of the process that runs; none where none does.
@@ -176,6 +186,7 @@ impl CoreMlEngine for WorkerEngine {
         compiled: &Path,
         options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let ends = RestartHistory::new(self.keeper.limits.model_restarts());
         let model = SupervisedModel {
             keeper: Arc::clone(&self.keeper),
             path: compiled.to_owned(),
@@ -183,8 +194,7 @@ impl CoreMlEngine for WorkerEngine {
             number: SupervisedModel::next(),
             beside: None,
             loaded: Mutex::new(None),
-            ends: Arc::default(),
-            refused: Arc::default(),
+            ends: Arc::new(Mutex::new(ends)),
             sizes: Mutex::default(),
             kept: Arc::default(),
         };
@@ -222,9 +232,8 @@ struct SupervisedModel {
     /// The function that was loaded first, where this is another one with its states.
     beside: Option<Arc<SupervisedModel>>,
     loaded: Mutex<Option<WorkerModelHandle>>,
-    /// When workers ended while one of the model's functions predicted or was loaded.
-    ends: Arc<Mutex<Vec<Instant>>>,
-    refused: Arc<AtomicBool>,
+    /// Ends of workers while one of the model's functions predicted or was loaded.
+    ends: Arc<Mutex<RestartHistory>>,
     /// The most bytes that each output has had.
     sizes: Mutex<BTreeMap<String, usize>>,
     kept: Arc<WorkerStates>,
@@ -246,7 +255,7 @@ impl SupervisedModel {
 
     /// The model in a worker that runs: loaded anew where that is another one than before.
     fn ready(&self) -> Result<WorkerModelHandle, EngineError> {
-        if self.refused.load(Ordering::Relaxed) {
+        if locked(&self.ends).is_refused() {
             let text = format!(
                 "'{}' is not tried again: {} workers ended while it ran",
                 self.path.display(),
@@ -291,11 +300,7 @@ impl SupervisedModel {
         if !matches!(error.kind, EngineErrorKind::Died | EngineErrorKind::Hung) {
             return;
         }
-        let mut ends = locked(&self.ends);
-        forget(&mut ends, self.keeper.limits.window);
-        ends.push(Instant::now());
-        if ends.len() >= self.keeper.limits.most_ends && !self.refused.swap(true, Ordering::Relaxed)
-        {
+        if locked(&self.ends).note_end(Instant::now()) {
             tracing::warn!(model = %self.path.display(), "a model is left to others: {error}");
         }
     }
@@ -556,7 +561,6 @@ impl EngineModel for WorkerModel {
             beside: Some(Arc::clone(own.beside.as_ref().unwrap_or(own))),
             loaded: Mutex::new(None),
             ends: Arc::clone(&own.ends),
-            refused: Arc::clone(&own.refused),
             sizes: Mutex::default(),
             kept: Arc::clone(&own.kept),
         })

@@ -42,7 +42,6 @@ mod bls_request;
 mod control;
 mod environment;
 mod folder;
-mod group;
 mod instance;
 mod metrics;
 mod plain;

@@ -15,11 +15,12 @@ use std::path::Path;
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
+use galatea_runtime::worker::end_stray;
 use galatea_tensor::SharedBlock;
 use tempfile::TempDir;
 
 use super::folder::WORKER;
-use super::{group, locked};
+use super::locked;
 
 /// Beginning of the names of folders.
 const FOLDER: &str = "galatea-python-";
@@ -172,7 +173,7 @@ fn is_dead(path: &Path) -> io::Result<Option<Option<File>>> {
 fn clear(path: &Path, owner: Option<File>) {
     tracing::info!("'{}' was left behind by a server that was killed; it goes", path.display());
     for process in workers_of(path) {
-        match group::end_stray(process) {
+        match end_stray(process) {
             Ok(()) => tracing::warn!("worker {process} of a dead server was ended"),
             Err(error) => tracing::warn!("worker {process} of a dead server stays: {error}"),
         }

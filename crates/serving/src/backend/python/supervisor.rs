@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use galatea_runtime::worker::{RestartDecision, RestartHistory, RestartPolicy};
+
 use super::worker::{StartedWorker, WorkerProcess};
 use super::{WorkerRecipe, locked};
 use crate::backend::ShutdownSignal;
@@ -10,8 +12,13 @@ use crate::custom_metrics::{CustomMetric, MetricKind, MetricLabels};
 use crate::error::ServingError;
 
 /// A worker that did not come to an execution is followed by the next after so long, and twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+const RESTARTS: RestartPolicy = RestartPolicy {
+    window: None,
+    free_ends: 0,
+    first_rest: Duration::from_millis(100),
+    max_rest: Duration::from_secs(5),
+    max_ends: None,
+};
 
 /// Starts the workers of an instance.
 #[derive(Debug)]
@@ -176,7 +183,7 @@ impl SupervisorShared {
 
     /// Waits for the end of one worker after the other, and starts the next.
     fn keep(&self, mut process: Arc<WorkerProcess>) {
-        let mut pause = Duration::ZERO;
+        let mut history = RestartHistory::new(RESTARTS);
         // Held until the instance goes, and its line of the metrics page with it.
         let mut restarts = None;
         loop {
@@ -197,8 +204,12 @@ impl SupervisorShared {
                 }
             };
             process.kill();
-            pause = if untaken { longer(pause) } else { Duration::ZERO };
-            let Some(next) = self.next(&mut pause) else { return };
+            if untaken {
+                history.note_end(Instant::now());
+            } else {
+                history.note_use();
+            }
+            let Some(next) = self.next(&mut history) else { return };
             process = next;
             self.count(&mut restarts);
         }
@@ -226,9 +237,9 @@ impl SupervisorShared {
     }
 
     /// The process of the next worker that starts; `None` once nobody wants it.
-    fn next(&self, pause: &mut Duration) -> Option<Arc<WorkerProcess>> {
+    fn next(&self, history: &mut RestartHistory) -> Option<Arc<WorkerProcess>> {
         loop {
-            self.rest(*pause)?;
+            self.rest(rest_left(history, Instant::now()))?;
             let started = self.made.start().instance(&self.args, &|process| self.begun(process));
             let mut kept = locked(&self.kept);
             kept.begun = None;
@@ -250,7 +261,9 @@ impl SupervisorShared {
                     kept.state = WorkerState::Starting(Some(self.unhealthy(&error.message)));
                     drop(kept);
                     self.changed.notify_all();
-                    *pause = longer(*pause);
+                    let now = Instant::now();
+                    history.note_end(now);
+                    let pause = rest_left(history, now);
                     tracing::error!(instance = %self.instance, "{error}; again in {pause:?}");
                 }
             }
@@ -290,6 +303,10 @@ impl SupervisorShared {
     }
 }
 
-fn longer(pause: Duration) -> Duration {
-    (pause * 2).clamp(FIRST_PAUSE, MAX_PAUSE)
+/// What is left of the rest before the next start.
+fn rest_left(history: &mut RestartHistory, now: Instant) -> Duration {
+    match history.decide(now) {
+        RestartDecision::Rest(rest) => rest.left,
+        RestartDecision::Start | RestartDecision::Refuse => Duration::ZERO,
+    }
 }

@@ -1,18 +1,18 @@
 //! A worker's process: its start, its messages, its output and its end.
 
 use std::fmt::Display;
-use std::io::{self, BufRead, BufReader, IoSlice, PipeReader, Read, Write};
+use std::io::{self, IoSlice, PipeReader, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use galatea_runtime::worker::{ProcessGroup, relay_lines};
 use galatea_tensor::SharedBlock;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::SockRef;
@@ -20,7 +20,6 @@ use socket2::SockRef;
 use super::blocks::{ServerBlocks, SharedFlagPage, WorkerBlocks};
 use super::bls::{self, BlsCallee, BlsSocket};
 use super::folder;
-use super::group::ProcessGroup;
 use super::locked;
 use super::settings::WorkerSettings;
 use super::stale_resources::ServerFolder;
@@ -31,8 +30,6 @@ use crate::error::ServingError;
 const LOOK: Duration = Duration::from_millis(500);
 /// Bytes that fit the socket.
 const SOCKET_BYTES: usize = 192 << 10;
-/// Longest line of output that is logged in one piece.
-const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// Why nothing more comes from a worker.
 #[derive(Debug)]
@@ -119,15 +116,8 @@ impl WorkerProcess {
     /// Asks the process to end, waits, and ends it where that takes too long.
     pub(super) fn stop(&self, model: &str) {
         let asked = self.send(&wire::end(wire::begin(wire::STOP)));
-        let deadline = Instant::now() + self.timeout;
-        let mut wait = Duration::from_millis(1);
-        while asked.is_ok() && !self.has_ended() {
-            if Instant::now() >= deadline {
-                tracing::warn!(%model, "a worker did not finalize in time and was ended");
-                break;
-            }
-            std::thread::sleep(wait);
-            wait = (wait * 2).min(Duration::from_millis(50));
+        if asked.is_ok() && !self.group.ends_within(self.timeout) {
+            tracing::warn!(%model, "a worker did not finalize in time and was ended");
         }
         self.kill();
     }
@@ -361,13 +351,11 @@ impl WorkerStart<'_> {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             // Its socket for calls, in whose place the worker puts its errors' way at once.
             .stdout(Stdio::from(OwnedFd::from(calling)))
-            .stderr(input)
-            // A key that stops the program lets requests end first, which need the worker.
-            .process_group(0);
+            .stderr(input);
         if let Some(environment) = &self.settings.environment {
             environment.apply(&mut command);
         }
-        let child = command.spawn().map_err(|error| {
+        let group = ProcessGroup::spawn(&mut command).map_err(|error| {
             failed(&format!("'{}': {error}", self.settings.interpreter.display()))
         })?;
         // The command holds its ends of the pipe.
@@ -377,7 +365,7 @@ impl WorkerStart<'_> {
         let written = written.and_then(|()| hand_over(&ours, &answering));
         let last = Arc::default();
         let process = WorkerProcess {
-            group: ProcessGroup::of(child),
+            group,
             socket: ours,
             answers,
             calls,
@@ -441,23 +429,14 @@ fn lossy(text: &[u8]) -> String {
 
 /// Logs what a worker writes, line by line, until it and its children have ended.
 fn log(model: &str, output: PipeReader, last: &Mutex<String>) {
-    let mut output = BufReader::new(output);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match output.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim_end();
+    relay_lines(output, |text| {
         // The mark of the model's logger, and the level behind it.
         let Some(marked) = text.strip_prefix('\x1e') else {
             if !text.is_empty() {
                 tracing::info!(%model, "{text}");
                 text.clone_into(&mut locked(last));
             }
-            continue;
+            return;
         };
         let mut letters = marked.chars();
         let level = letters.next();
@@ -468,7 +447,7 @@ fn log(model: &str, output: PipeReader, last: &Mutex<String>) {
             Some('V') => tracing::debug!(%model, "{text}"),
             _ => tracing::info!(%model, "{text}"),
         }
-    }
+    });
 }
 
 /// A text as the model gave it, whose lines and backslashes are written as in a literal.

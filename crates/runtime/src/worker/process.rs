@@ -1,17 +1,20 @@
 //! The process of a worker and those that it has started: they form a group, which ends as a whole.
 
 use std::io;
-use std::process::{Child, ExitStatus};
-use std::sync::Mutex;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use super::locked;
+/// Longest interval of looks at whether a process that was asked to end has done so.
+const MAX_LOOK: Duration = Duration::from_millis(50);
 
 /// A process that leads a group of its own. Until somebody has taken its status no other process has its number, so
 /// signals go to its group only before that.
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub struct ProcessGroup {
     leader: Pid,
     state: Mutex<GroupState>,
 }
@@ -24,31 +27,58 @@ struct GroupState {
 }
 
 impl ProcessGroup {
-    /// The group of a child that was started as its leader.
-    pub(super) fn of(child: Child) -> Self {
-        let state = Mutex::new(GroupState { child, reaped: false });
-        let leader = Pid::from_child(&locked(&state).child);
-        Self { leader, state }
+    /// Starts a process as the leader of a group of its own.
+    ///
+    /// A key that stops the program does not reach the group: requests that need the worker end first.
+    ///
+    /// # Errors
+    /// When the process does not start.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        let child = command.process_group(0).spawn()?;
+        let leader = Pid::from_child(&child);
+        Ok(Self { leader, state: Mutex::new(GroupState { child, reaped: false }) })
+    }
+
+    /// Number of the leader's process.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.leader.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Whether the leader has ended.
-    pub(super) fn has_ended(&self) -> bool {
-        let state = locked(&self.state);
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let state = self.state();
         state.reaped || self.look(WaitIdOptions::NOHANG)
     }
 
     /// Waits until the leader has ended, and ends whom it has left behind.
-    pub(super) fn wait(&self) {
+    pub fn wait(&self) {
         self.look(WaitIdOptions::empty());
-        let state = locked(&self.state);
+        let state = self.state();
         if !state.reaped {
             self.end_all();
         }
     }
 
+    /// Waits for the end of a leader that was asked to end. Returns false if that takes longer than `limit`.
+    #[must_use]
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut look = Duration::from_millis(1);
+        while !self.has_ended() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(look);
+            look = (look * 2).min(MAX_LOOK);
+        }
+        true
+    }
+
     /// Ends the leader and all of its group, those too that are left of one that has ended.
-    pub(super) fn kill(&self) {
-        let mut state = locked(&self.state);
+    pub fn kill(&self) {
+        let mut state = self.state();
         if state.reaped {
             return;
         }
@@ -59,8 +89,9 @@ impl ProcessGroup {
     }
 
     /// How the leader has ended, if it has.
-    pub(super) fn status(&self) -> Option<ExitStatus> {
-        let mut state = locked(&self.state);
+    #[must_use]
+    pub fn status(&self) -> Option<ExitStatus> {
+        let mut state = self.state();
         if !state.reaped {
             if !self.look(WaitIdOptions::NOHANG) {
                 return None;
@@ -69,6 +100,10 @@ impl ProcessGroup {
             self.reap(&mut state);
         }
         state.child.try_wait().ok().flatten()
+    }
+
+    fn state(&self) -> MutexGuard<'_, GroupState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reap(&self, state: &mut GroupState) {
@@ -93,7 +128,10 @@ impl ProcessGroup {
 }
 
 /// Ends a process that another server has left behind, with its group.
-pub(super) fn end_stray(process: u32) -> io::Result<()> {
+///
+/// # Errors
+/// When the number is none of a process that may be ended, or there is no such process.
+pub fn end_stray(process: u32) -> io::Result<()> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.filter(|pid| !pid.is_init()).ok_or(io::ErrorKind::InvalidInput)?;
     let _ = rustix::process::kill_process_group(pid, Signal::KILL);
