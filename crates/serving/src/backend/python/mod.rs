@@ -9,9 +9,9 @@
 //! model's name. The process says first that it runs, is told which file to load, with what `initialize` needs, and
 //! says that the model is ready or what it raised. `auto_complete_config` runs in a process that ends right after it. A
 //! process that ends, or takes longer than an execution may, fails the requests that it had and no others; a thread for
-//! each instance ([`keeper`]) waits for that and starts the next one. What the process has started ends with it
-//! ([`group`]). Where the server is killed, a thread of the worker sees it, and what is left is removed by the next
-//! server ([`leftovers`]).
+//! each instance ([`supervisor`]) waits for that and starts the next one. What the process has started ends with it
+//! ([`galatea_runtime::worker`]). Where the server is killed, a thread of the worker sees it, and what is left is removed by the next
+//! server ([`stale_resources`]).
 //!
 //! **Messages** ([`wire`]) are binary, one for a batch and one for its answers. The thread of an instance writes one and
 //! reads the other itself; in the worker the thread that executes reads the socket. Only models that answer freely
