@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use galatea_runtime::worker::{RestartDecision, RestartHistory, RestartPolicy, RestartRest};
+use galatea_runtime::worker::{
+    OnDemandSupervisor, RestartCounter, RestartHistory, RestartPolicy, RestartRest,
+    SharedWorkerKind, WorkerGeneration, WorkerKind,
+};
 
 use super::connection::{
     AnswerCallback, RequestBlock, WorkerCommand, WorkerConnection, WorkerLimits,
@@ -34,22 +37,21 @@ pub struct WorkerEngine {
 
 /// Keeps a worker running.
 struct CoreMlSupervisor {
-    command: WorkerCommand,
+    workers: OnDemandSupervisor<CoreMlWorkers>,
     limits: WorkerLimits,
-    now: Mutex<SupervisorState>,
 }
 
-struct SupervisorState {
-    connection: Option<Arc<WorkerConnection>>,
-    /// How many were started.
-    generation: u64,
-    /// Ends of those that were started.
-    restarts: RestartHistory,
+/// The workers of an engine.
+struct CoreMlWorkers {
+    command: WorkerCommand,
+    limits: WorkerLimits,
 }
 
 impl fmt::Debug for CoreMlSupervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("Keeper")
+            .field("command", &self.workers.kind().command)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,15 +68,6 @@ fn unexpected(connection: &WorkerConnection) -> EngineError {
     let error = EngineError::new(EngineErrorKind::Died, text);
     connection.end(error.clone());
     error
-}
-
-fn resting(rest: &RestartRest) -> EngineError {
-    let text = format!(
-        "the worker for packages has ended {} times and starts again within {} seconds",
-        rest.ends,
-        rest.rest.as_secs_f32()
-    );
-    EngineError::new(EngineErrorKind::Resting, text)
 }
 
 impl WorkerLimits {
@@ -95,49 +88,65 @@ impl WorkerLimits {
     }
 }
 
+impl WorkerKind for CoreMlWorkers {
+    type Process = WorkerConnection;
+    type Worker = Arc<WorkerConnection>;
+    type Error = EngineError;
+
+    fn policy(&self) -> RestartPolicy {
+        self.limits.worker_restarts()
+    }
+
+    // Those who ask wait for the start, which has a limit of its own.
+    fn start(
+        &self,
+        _: &dyn Fn(&Arc<WorkerConnection>),
+    ) -> Result<Arc<WorkerConnection>, EngineError> {
+        let connection = WorkerConnection::start(&self.command, &self.limits)?;
+        let process = connection.process();
+        let engine = connection.engine();
+        tracing::info!(process, engine, "started a worker for packages");
+        Ok(Arc::new(connection))
+    }
+
+    fn restart_counter(&self) -> RestartCounter {
+        Box::new(super::counts::restart)
+    }
+}
+
+impl SharedWorkerKind for CoreMlWorkers {
+    fn ended(worker: &WorkerConnection) -> Option<Instant> {
+        worker.ended()
+    }
+
+    fn resting(&self, rest: &RestartRest) -> EngineError {
+        let text = format!(
+            "the worker for packages has ended {} times and starts again within {} seconds",
+            rest.ends,
+            rest.rest.as_secs_f32()
+        );
+        EngineError::new(EngineErrorKind::Resting, text)
+    }
+
+    fn refused(&self) -> EngineError {
+        let text = "the worker for packages is not started again";
+        EngineError::new(EngineErrorKind::Refused, text)
+    }
+}
+
 impl CoreMlSupervisor {
     /// The worker that runs and its number among all; a new one where none runs.
-    fn connection(&self) -> Result<(u64, Arc<WorkerConnection>), EngineError> {
-        let mut now = locked(&self.now);
-        if let Some(connection) = &now.connection {
-            match connection.ended() {
-                None => return Ok((now.generation, Arc::clone(connection))),
-                Some(end) => {
-                    now.restarts.note_end(end);
-                }
-            }
-            now.connection = None;
-        }
-        if let RestartDecision::Rest(rest) = now.restarts.decide(Instant::now()) {
-            return Err(resting(&rest));
-        }
-        match WorkerConnection::start(&self.command, &self.limits) {
-            Ok(connection) => {
-                now.generation += 1;
-                let process = connection.process();
-                let engine = connection.engine();
-                tracing::info!(process, engine, "started a worker for packages");
-                if now.generation > 1 {
-                    super::counts::restart();
-                }
-                let connection = Arc::new(connection);
-                now.connection = Some(Arc::clone(&connection));
-                Ok((now.generation, connection))
-            }
-            Err(error) => {
-                now.restarts.note_end(Instant::now());
-                Err(error)
-            }
-        }
+    fn connection(&self) -> Result<WorkerGeneration<WorkerConnection>, EngineError> {
+        self.workers.take()
     }
 
     /// Asks for what takes long, once more where the worker ends: that may have been another one's fault.
     fn prepare(&self, ask: &WorkerAsk) -> Result<WorkerReply, EngineError> {
         let limit = self.limits.preparation;
-        let (_, connection) = self.connection()?;
+        let connection = self.connection()?.worker;
         match connection.call(ask.clone(), limit) {
             Err(error) if is_gone(&error) => {
-                let (_, connection) = self.connection().map_err(|_| error)?;
+                let connection = self.connection().map_err(|_| error)?.worker;
                 connection.call(ask.clone(), limit)
             }
             result => result,
@@ -149,16 +158,15 @@ impl WorkerEngine {
     /// An engine whose worker starts when it is first needed.
     #[must_use]
     pub fn new(command: WorkerCommand, limits: WorkerLimits) -> Self {
-        let restarts = RestartHistory::new(limits.worker_restarts());
-        let now = Mutex::new(SupervisorState { connection: None, generation: 0, restarts });
-        Self { keeper: Arc::new(CoreMlSupervisor { command, limits, now }) }
+        let workers = CoreMlWorkers { command, limits: limits.clone() };
+        let workers = OnDemandSupervisor::new(workers);
+        Self { keeper: Arc::new(CoreMlSupervisor { workers, limits }) }
     }
 
     /// The number of the process that runs; none where none does.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
-        let now = locked(&self.keeper.now);
-        now.connection.as_ref().filter(|one| one.ended().is_none()).map(|one| one.process())
+        self.keeper.workers.running().map(|worker| worker.process())
     }
 }
 
@@ -177,7 +185,7 @@ impl CoreMlEngine for WorkerEngine {
         let ask = wire::CompileCommand { package: bytes(package), into: bytes(into) };
         match self.keeper.prepare(&WorkerAsk::Compile(ask))? {
             WorkerReply::Done(_) => Ok(()),
-            _ => Err(unexpected(&self.keeper.connection()?.1)),
+            _ => Err(unexpected(&self.keeper.connection()?.worker)),
         }
     }
 
@@ -211,7 +219,7 @@ impl CoreMlEngine for WorkerEngine {
             WorkerReply::Planned(found) => {
                 Ok(found.operators.into_iter().map(wire::OperatorMessage::row).collect())
             }
-            _ => Err(unexpected(&self.keeper.connection()?.1)),
+            _ => Err(unexpected(&self.keeper.connection()?.worker)),
         }
     }
 }
@@ -265,9 +273,11 @@ impl SupervisedModel {
         }
         let first = self.beside.as_ref().map(|first| first.ready()).transpose()?;
         let mut loaded = locked(&self.loaded);
-        let (generation, connection) = match first {
+        let WorkerGeneration { generation, worker: connection } = match first {
             // Both are in one worker.
-            Some(first) => (first.generation, first.connection),
+            Some(first) => {
+                WorkerGeneration { generation: first.generation, worker: first.connection }
+            }
             None => self.keeper.connection()?,
         };
         if let Some(ready) = loaded.as_ref().filter(|ready| ready.generation == generation) {

@@ -10,7 +10,7 @@ use super::blocks::{FlagSlot, ServerBlocks, SharedFlagPage, WorkerBlocks};
 use super::bls_request::BlsRequestState;
 use super::request::{self, SentRequest};
 use super::response::{self, WorkerOutputMemory};
-use super::supervisor::WorkerSupervisor;
+use super::supervisor::{InstanceSupervisor, InstanceWorkers};
 use super::worker::{MessageReader, StartedWorker, WorkerLoss, WorkerProcess};
 use super::{WorkerRecipe, wire};
 use crate::backend::{ModelInstance, ShutdownSignal};
@@ -60,7 +60,7 @@ fn is_gone(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub(super) struct FreeInstance {
     made: Arc<WorkerRecipe>,
-    keeper: WorkerSupervisor,
+    keeper: InstanceSupervisor,
     name: String,
     worker: Option<FreeWorker>,
     next: u64,
@@ -138,7 +138,7 @@ impl FreeInstance {
         name: &str,
         args: serde_json::Value,
     ) -> Result<Self, ServingError> {
-        let keeper = WorkerSupervisor::start(made, name, args)?;
+        let keeper = InstanceSupervisor::start(InstanceWorkers::new(made, name, args))?;
         let made = Arc::clone(made);
         let name = name.to_owned();
         Ok(Self { made, keeper, name, worker: None, next: 1 })
@@ -194,7 +194,7 @@ impl ModelInstance for FreeInstance {
     }
 
     fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
-        Some(self.keeper.leaving())
+        Some(Arc::new(self.keeper.signal()))
     }
 }
 
@@ -295,7 +295,7 @@ impl Drop for FreeInstance {
     fn drop(&mut self) {
         self.keeper.stop();
         if let Some(mut worker) = self.worker.take() {
-            worker.process.stop(&self.made.files.name);
+            worker.process.stop();
             if let Some(thread) = worker.thread.take() {
                 // It ends with its process.
                 drop(thread.join());

@@ -17,7 +17,7 @@ use super::bls_request::BlsRequestState;
 use super::instance::{failed, lost, watched};
 use super::request::{self, SentRequest};
 use super::response::{self, WorkerOutputMemory};
-use super::supervisor::WorkerSupervisor;
+use super::supervisor::{InstanceSupervisor, InstanceWorkers};
 use super::worker::{MessageReader, StartedWorker, WorkerLoss, WorkerProcess};
 use super::{WorkerRecipe, wire};
 use crate::backend::{ModelInstance, ShutdownSignal};
@@ -41,7 +41,7 @@ const AHEAD_BYTES: usize = 32 << 10;
 #[derive(Debug)]
 pub(super) struct PlainInstance {
     made: Arc<WorkerRecipe>,
-    keeper: WorkerSupervisor,
+    keeper: InstanceSupervisor,
     name: String,
     worker: Option<PlainWorker>,
     next: u64,
@@ -99,7 +99,7 @@ impl PlainInstance {
         args: serde_json::Value,
         states: bool,
     ) -> Result<Self, ServingError> {
-        let keeper = WorkerSupervisor::start(made, name, args)?;
+        let keeper = InstanceSupervisor::start(InstanceWorkers::new(made, name, args))?;
         let made = Arc::clone(made);
         let name = name.to_owned();
         let sent = VecDeque::new();
@@ -335,7 +335,7 @@ impl ModelInstance for PlainInstance {
     }
 
     fn leaving(&self) -> Option<Arc<dyn ShutdownSignal>> {
-        Some(self.keeper.leaving())
+        Some(Arc::new(self.keeper.signal()))
     }
 
     fn execute_in_turn(
@@ -358,7 +358,7 @@ impl Drop for PlainInstance {
     fn drop(&mut self) {
         self.keeper.stop();
         if let Some(worker) = self.worker.take() {
-            worker.process.stop(&self.made.files.name);
+            worker.process.stop();
         }
     }
 }

@@ -57,6 +57,8 @@ impl From<wire::MalformedMessage> for WorkerLoss {
 /// A process, whoever reads its messages.
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
+    /// The model's name.
+    model: String,
     group: ProcessGroup,
     /// Socket to the worker.
     socket: UnixStream,
@@ -114,10 +116,10 @@ impl WorkerProcess {
     }
 
     /// Asks the process to end, waits, and ends it where that takes too long.
-    pub(super) fn stop(&self, model: &str) {
+    pub(super) fn stop(&self) {
         let asked = self.send(&wire::end(wire::begin(wire::STOP)));
         if asked.is_ok() && !self.group.ends_within(self.timeout) {
-            tracing::warn!(%model, "a worker did not finalize in time and was ended");
+            tracing::warn!(model = %self.model, "a worker did not finalize in time and was ended");
         }
         self.kill();
     }
@@ -295,7 +297,7 @@ impl WorkerStart<'_> {
             Ok(_) => Err(self.failed(&"it says what nobody asked")),
             Err(lost) => Err(self.lost(&process, &lost)),
         };
-        process.stop(self.model);
+        process.stop();
         completed
     }
 
@@ -365,6 +367,7 @@ impl WorkerStart<'_> {
         let written = written.and_then(|()| hand_over(&ours, &answering));
         let last = Arc::default();
         let process = WorkerProcess {
+            model: self.model.to_owned(),
             group,
             socket: ours,
             answers,
