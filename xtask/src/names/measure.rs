@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::prose::{self, ProsePage};
 use super::source::WorkspaceSources;
 use super::{duplicates, offences};
+use crate::rooms;
 use crate::workspace::WorkspaceFolders;
 
 /// One line of the table.
@@ -24,6 +25,7 @@ pub(crate) fn measure(workspace: &WorkspaceFolders) -> Result<(), String> {
     for measure in measures(&sources, &pages) {
         println!("{:<52} {:<22} {}", measure.name, measure.found, measure.goal);
     }
+    println!("{:<52} {:<22} 0", "circles of files", rooms::count_circles(workspace)?);
     println!("{:<52} {}", "names and texts that break a rule", offences(&sources, &pages).len());
     Ok(())
 }

@@ -58,7 +58,11 @@ pub(super) fn of_crate(source: &Path) -> Result<CrateImports, String> {
     Ok(found)
 }
 
-fn parse(file: &Path) -> Result<syn::File, String> {
+/// Reads the syntax tree of a file.
+///
+/// # Errors
+/// Fails when the file cannot be read or is no Rust.
+pub(super) fn parse(file: &Path) -> Result<syn::File, String> {
     syn::parse_file(&read(file)?).map_err(|e| format!("{}: {e}", file.display()))
 }
 
@@ -150,7 +154,7 @@ impl<'ast> Visit<'ast> for CrateNames {
 }
 
 /// Returns whether an item is compiled for tests only.
-fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")

@@ -1,8 +1,10 @@
 //! Imports between the rooms of a crate, which are the modules of its root file. A room uses those below it only.
 //!
 //! `order.txt` has the rooms of each crate from the bottom to the top. `known.txt` lists the upward imports that there
-//! are still; it may only become shorter.
+//! are still; it may only become shorter. Files of a crate that use each other are counted beside them.
 
+mod circles;
+mod files;
 mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +19,16 @@ type UpwardImports = BTreeMap<String, usize>;
 /// Rooms of each crate from the bottom to the top.
 type RoomOrder = BTreeMap<String, Vec<String>>;
 
-/// Compares the imports between rooms with their order.
+/// Compares the imports between rooms with their order, and the circles of files with the known ones.
 ///
 /// # Errors
-/// Returns how many imports point upwards that are not known, or that the list is old.
+/// Returns how many imports or circles are not known, or that a list is old.
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
+    check_imports(workspace)?;
+    circles::check(workspace)
+}
+
+fn check_imports(workspace: &WorkspaceFolders) -> Result<(), String> {
     let found = upward(workspace)?;
     let known = parse_known(&read(&list(workspace))?)?;
     let mut problems = 0;
@@ -47,11 +54,24 @@ pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     }
 }
 
-/// Writes the list of upward imports anew; nothing is added to it.
+/// Writes the lists of upward imports and of circles anew; nothing is added to them.
 ///
 /// # Errors
 /// Fails when a file cannot be read or written.
 pub(crate) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
+    settle_imports(workspace)?;
+    circles::settle(workspace)
+}
+
+/// Returns how many circles of files there are.
+///
+/// # Errors
+/// Fails when a file cannot be read.
+pub(crate) fn count_circles(workspace: &WorkspaceFolders) -> Result<usize, String> {
+    Ok(circles::all(workspace)?.len())
+}
+
+fn settle_imports(workspace: &WorkspaceFolders) -> Result<(), String> {
     let found = upward(workspace)?;
     let path = list(workspace);
     let known = match path.exists() {
