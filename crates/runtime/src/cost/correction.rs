@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::chip::ComputeUnit;
+use super::unit::ComputeUnit;
 
 /// Share of a new measurement in the average.
 const SHARE: f64 = 0.2;

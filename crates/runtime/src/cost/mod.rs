@@ -10,8 +10,10 @@ mod chip;
 mod correction;
 #[cfg(test)]
 mod published;
+mod unit;
 mod workload;
 
-pub use chip::{ArithmeticClass, ComputeUnit, CostModel, UnitCost};
+pub use chip::{ArithmeticClass, CostModel, UnitCost};
 pub use correction::CostCorrections;
+pub use unit::ComputeUnit;
 pub use workload::{DecoderWork, GraphWork, OperatorWork};

@@ -6,7 +6,7 @@
 //! Source: E. Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
 //! Transformers", ICLR 2023.
 
-use super::blocks::{BlockGrid, BlockRounding};
+use super::block_grid::{BlockGrid, BlockRounding};
 
 /// Share of the mean of the diagonal that is added to it, so that inputs which never occur, or are
 /// always the same, make no harm.

@@ -5,6 +5,7 @@
 //! as is asked for. What it makes are ordinary ONNX operators, and `MatMulNBits` for weights of four
 //! bits, so that other programs run the model too.
 
+mod block_grid;
 mod blocks;
 mod calibrate;
 mod compare;
@@ -35,7 +36,8 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
 use crate::provider::ExecutionProvider;
-use blocks::{BlockRounding, BlockedMatrix};
+use block_grid::BlockRounding;
+use blocks::BlockedMatrix;
 use calibrate::CalibrationRunner;
 pub use compare::{OutputComparison, compare};
 use dynamic::DynamicInt8;

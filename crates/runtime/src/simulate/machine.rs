@@ -6,14 +6,13 @@ use super::device::{DevicePosition, SimulatedDevice};
 use super::fleet::MachineKind;
 use super::residence::{MachineState, ModelResidence};
 use super::table::ModelTimes;
+use super::units::{UNITS, nanos, unit_of};
 use crate::cost::ComputeUnit;
 use crate::power::{
     MachineModel, PowerAllowance, PowerGovernor, PowerLimit, PowerSettings, ThermalModel,
     ThreadClass, UnitChoice,
 };
 
-/// Units of a machine, whether or not its chip has them: one of each sort, and a second Neural Engine.
-pub(super) const UNITS: usize = ComputeUnit::ALL.len() + 1;
 /// Nanoseconds between two looks at sensors.
 pub(super) const LOOK: u64 = 1_000_000_000;
 /// The share of memory that models and texts may have; a GPU recommends two thirds to three quarters.
@@ -24,22 +23,6 @@ const COOL: f64 = 0.5;
 pub(super) const COOLED: u64 = 3600 * LOOK;
 /// The least pace that is simulated, so that everything ends.
 const MIN_PACE: f64 = 0.01;
-
-/// Returns the kind of a device from its number.
-pub(super) fn unit_of(unit: usize) -> ComputeUnit {
-    ComputeUnit::ALL.get(unit).copied().unwrap_or(ComputeUnit::NeuralEngine)
-}
-
-/// Seconds as nanoseconds.
-pub(super) fn nanos(seconds: f64) -> u64 {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "times are bounded, and casts of floats saturate"
-    )]
-    let nanos = (seconds.max(0.0) * 1e9) as u64;
-    nanos
-}
 
 /// A machine.
 #[derive(Debug)]

@@ -10,6 +10,7 @@
 
 mod delivery;
 mod device;
+mod event;
 mod fleet;
 mod machine;
 mod placement;
@@ -21,6 +22,7 @@ mod run;
 mod table;
 #[cfg(test)]
 mod tests;
+mod units;
 
 pub use fleet::{
     Fleet, FleetNetwork, MachineCooling, MachineKind, ModelLoading, ModelWork, RequestKind,

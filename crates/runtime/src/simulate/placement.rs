@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::fleet::{RequestKind, SimulatedModel, SimulatedRequest};
-use super::machine::{SimulatedMachine, UNITS};
+use super::machine::SimulatedMachine;
 use super::table::{ModelPlace, ModelTimes};
+use super::units::UNITS;
 use crate::power::UnitChoice;
 
 /// Number of machines of a kind that are examined in each order.

@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::delivery::{SimulatedEvent, SimulatedEventKind};
 use super::device::{SimulatedWork, TimedWork};
+use super::event::{SimulatedEvent, SimulatedEventKind};
 use super::fleet::{self, Fleet, RequestKind, SimulatedModel, SimulatedRequest, SimulationFault};
-use super::machine::{COOLED, LOOK, SimulatedMachine, UNITS, nanos, unit_of};
+use super::machine::{COOLED, LOOK, SimulatedMachine};
 use super::placement::FleetPlacement;
 use super::report::{
     MachineReport, SimulatedDeviceReport, SimulatedModelReport, SimulationReport, TimeQuantiles,
 };
 use super::table::ModelTimes;
+use super::units::{UNITS, nanos, unit_of};
 use crate::cost::ComputeUnit;
 
 /// The most looks of machines at their sensors: minutes of real time.

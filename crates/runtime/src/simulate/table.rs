@@ -1,7 +1,7 @@
 //! Predicted times, looked up.
 
 use super::fleet::{Fleet, MachineKind, ModelWork, RequestKind, SimulatedModel};
-use super::machine::{UNITS, nanos, unit_of};
+use super::units::{UNITS, nanos, unit_of};
 use crate::cost::{ComputeUnit, DecoderWork, UnitCost};
 
 /// Rows up to which times of graphs are looked up.

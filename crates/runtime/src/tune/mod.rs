@@ -12,6 +12,7 @@ mod genetic;
 mod grid;
 mod measure;
 mod strategy;
+mod strategy_kind;
 #[cfg(test)]
 mod tests;
 mod tuning_cache;
@@ -23,5 +24,6 @@ pub use database::{TuningDatabase, TuningKey, TuningRecord, bucket};
 pub use measure::{
     RefusedCandidate, SearchEnd, SearchLimits, TuningOutcome, TuningSearch, TuningTarget,
 };
-pub use strategy::{MeasuredCandidate, SearchStrategy, StrategyKind};
+pub use strategy::{MeasuredCandidate, SearchStrategy};
+pub use strategy_kind::StrategyKind;
 pub use tuning_cache::{ChoiceSource, MachineTuning, TuningCache, TuningProblem};
