@@ -1,8 +1,7 @@
 //! From packed numbers to lanes, and to columns of FP32 and BF16.
 
-use super::pack::{
-    BF16, BlockFormat, FP16, GROUP, HALF, LINE, PackedBlocks, SLICE, ShiftValues, UNIT,
-};
+use super::SLICE;
+use super::pack::{BF16, BlockFormat, FP16, GROUP, HALF, LINE, PackedBlocks, ShiftValues, UNIT};
 use crate::isa::{IsaKernel, Simd};
 use crate::memory::DisjointSlice;
 

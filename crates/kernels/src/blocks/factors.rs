@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::pack::SLICE;
+use super::SLICE;
 use crate::isa::Simd;
 use crate::memory::{AlignedFloats, DisjointSlice};
 

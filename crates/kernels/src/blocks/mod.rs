@@ -25,7 +25,7 @@ use crate::isa::Bf16Isa;
 use crate::matrix::StridedMatrix;
 use crate::memory::{DisjointSlice, with_scratch};
 use columns::{ColumnForm, SliceUnpacker};
-use pack::{SLICE, UNIT};
+use pack::UNIT;
 use rows::{FewRows, most_rows};
 
 /// How exact a product must be.
@@ -39,6 +39,8 @@ pub enum BlockAccuracy {
     Reduced,
 }
 
+/// Columns of a slice.
+const SLICE: usize = 16;
 /// Most bytes of weights that are made whole at a time.
 const WHOLE_BYTES: usize = 1 << 20;
 

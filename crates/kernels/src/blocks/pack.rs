@@ -2,13 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::SLICE;
 use super::factors::{BlockFactorTable, FactorForm, FactorWriter};
 use crate::ThreadPool;
 use crate::matrix::MatrixSize;
 use crate::memory::{AlignedFloats, DisjointSlice};
 
-/// Columns of a slice.
-pub(super) const SLICE: usize = 16;
 /// Rows of a unit: the terms that planes hold together.
 pub(super) const UNIT: usize = 32;
 /// The least block: half a unit.

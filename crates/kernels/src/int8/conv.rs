@@ -1,13 +1,14 @@
 //! Convolutions of bytes over channels-last images: products whose rows are gathered from the image.
 
 use super::depthwise::{self, Int8Channels};
-use super::drive::{ByteRows, DenseBytes, Int8Product, multiply};
+use super::drive::multiply;
 #[cfg(target_arch = "x86_64")]
 use super::lines;
 use super::micro::Int8Output;
 #[cfg(target_arch = "x86_64")]
 use super::pack::FLIP;
 use super::pack::{ColumnScales, PackedInt8};
+use super::product::{ByteRows, DenseBytes, Int8Product};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::MIN_ROWS;
 use super::{ByteForm, Int8Target, QuantizedBytes};

@@ -1,8 +1,8 @@
 //! Between floats and bytes, element by element.
 
 use super::join::ConstantDivisor;
-use super::micro::{ByteLimits, narrowed, store_bytes};
-use super::{ByteForm, QuantizedBytes};
+use super::micro::{load_floats, narrowed, store_bytes};
+use super::{ByteForm, ByteLimits, QuantizedBytes};
 use crate::KernelContext;
 use crate::isa::{DotInstructions, DotIsa, DotKernel, Simd};
 use crate::memory::DisjointSlice;
@@ -74,27 +74,6 @@ impl DotKernel for QuantizeLoop<'_> {
 unsafe fn load<S: Simd>(s: S, p: *const f32, count: usize) -> S::F {
     // SAFETY: the caller vouches for the memory.
     unsafe { if count == S::LANES { s.load(p) } else { s.load_tail(p, s.tail(count)) } }
-}
-
-/// # Safety
-/// `p` is valid for `count` bytes, at most a vector.
-#[inline(always)]
-pub(super) unsafe fn load_floats<D: DotInstructions>(
-    d: D,
-    p: *const u8,
-    signed: bool,
-    count: usize,
-) -> <D::S as Simd>::F {
-    let s = d.simd();
-    // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
-    unsafe {
-        if count == D::S::LANES {
-            return s.to_float(d.load_bytes(p, signed));
-        }
-        let mut lanes = [0_u8; 16];
-        std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count);
-        s.to_float(d.load_bytes(lanes.as_ptr(), signed))
-    }
 }
 
 /// `(x - zero) * scale`.

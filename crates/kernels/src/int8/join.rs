@@ -1,7 +1,6 @@
 //! Sums and products of two quantised values, as floats in between.
 
-use super::Int8Summand;
-use super::micro::ByteLimits;
+use super::{ByteLimits, Int8Summand};
 use crate::isa::Simd;
 
 /// Magnitudes of scales for which quotients by a product with the reciprocal are exact: nothing in

@@ -1,6 +1,6 @@
 //! Convolutions of bytes by tiles that are read where the image lies.
 
-use super::drive::Int8Product;
+use super::product::Int8Product;
 use super::tiles::AmxBlock;
 use crate::KernelContext;
 use crate::isa::{Amx, DotInstructions, DotKernel, Vnni};

@@ -1,19 +1,10 @@
 //! The register tile of integer products, and what becomes of its sums.
 
-use super::elementwise::load_floats;
+use super::ByteLimits;
 use super::join::SummandJoin;
 use super::pack::ColumnPointers;
 use crate::isa::{DotInstructions, DotKernel, PairInstructions, Simd};
 use crate::memory::DisjointSlice;
-
-/// The byte that stands for zero, and the limits of bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ByteLimits {
-    /// Added after rounding.
-    pub(super) zero: i32,
-    pub(super) low: i32,
-    pub(super) high: i32,
-}
 
 /// Where results go, and how they are made.
 #[derive(Clone, Copy)]
@@ -303,6 +294,27 @@ unsafe fn write<D: DotInstructions>(
 pub(super) unsafe fn store<S: Simd>(s: S, p: *mut f32, v: S::F, count: usize) {
     // SAFETY: the caller vouches for the memory.
     unsafe { if count == S::LANES { s.store(p, v) } else { s.store_tail(p, s.tail(count), v) } }
+}
+
+/// # Safety
+/// `p` is valid for `count` bytes, at most a vector.
+#[inline(always)]
+pub(super) unsafe fn load_floats<D: DotInstructions>(
+    d: D,
+    p: *const u8,
+    signed: bool,
+    count: usize,
+) -> <D::S as Simd>::F {
+    let s = d.simd();
+    // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
+    unsafe {
+        if count == D::S::LANES {
+            return s.to_float(d.load_bytes(p, signed));
+        }
+        let mut lanes = [0_u8; 16];
+        std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count);
+        s.to_float(d.load_bytes(lanes.as_ptr(), signed))
+    }
 }
 
 /// # Safety

@@ -15,6 +15,7 @@ mod lines;
 mod micro;
 mod pack;
 mod pool;
+mod product;
 #[cfg(target_arch = "x86_64")]
 mod results;
 #[cfg(target_arch = "x86_64")]
@@ -29,9 +30,10 @@ use crate::KernelContext;
 use crate::gemm::check_matrix;
 use crate::matrix::ProductSize;
 use crate::memory::DisjointSlice;
-use drive::{DenseBytes, Int8Product, multiply};
+use drive::multiply;
 use join::SummandJoin;
-use micro::{ByteLimits, Int8Output};
+use micro::Int8Output;
+use product::{DenseBytes, Int8Product};
 
 /// Quantised values: one byte each.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,15 @@ pub struct ByteForm {
     pub signed: bool,
     /// The value that stands for zero.
     pub zero: i32,
+}
+
+/// The byte that stands for zero, and the limits of bytes.
+#[derive(Clone, Copy, Debug)]
+struct ByteLimits {
+    /// Added after rounding.
+    zero: i32,
+    low: i32,
+    high: i32,
 }
 
 impl ByteForm {

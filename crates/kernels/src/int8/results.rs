@@ -1,7 +1,8 @@
 //! Conversion of the sums that tiles leave: bytes are made two rows of two vectors at a time.
 
+use super::ByteLimits;
 use super::join::SummandJoin;
-use super::micro::{ByteLimits, Int8Output, store, whole};
+use super::micro::{Int8Output, store, whole};
 use super::pack::ColumnPointers;
 use crate::isa::{Amx, Avx512, DotInstructions, Simd, Vnni};
 use crate::tiles::{COLUMNS, TileResults, TileSums};

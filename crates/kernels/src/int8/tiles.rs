@@ -1,8 +1,8 @@
 //! Products of bytes by tiles of AMX. Panels are those of the vectors: 16 groups of rows are a tile
 //! of B whose rows lie a panel's width apart.
 
-use super::drive::{ByteRows, Int8Product};
 use super::pack::FLIP;
+use super::product::{ByteRows, Int8Product};
 use super::results::Int8ResultPlace;
 use crate::KernelContext;
 use crate::isa::{AMX_ROWS, Amx, DotInstructions, DotKernel, Simd, TILE_BYTES, TileTerms, Vnni};

@@ -3,7 +3,8 @@
 mod ready;
 mod slice;
 
-use super::pack::{GROUP, PackedBlocks, SLICE};
+use super::SLICE;
+use super::pack::{GROUP, PackedBlocks};
 use super::{BlockAccuracy, CheckedBlockProduct};
 use crate::KernelContext;
 use crate::bf16::{Bf16ResultCells, ResultPart};

@@ -1,9 +1,10 @@
 //! The sums of a slice: some rows times 16 columns.
 
 use super::ready::{FIRST, SCALE, SCALED, SUM, VALUES};
+use crate::blocks::SLICE;
 use crate::blocks::columns::{PackedBits, float_row, group_bytes, term};
 use crate::blocks::factors::FactorReader;
-use crate::blocks::pack::{FP16, GROUP, HALF, PackedBlocks, SLICE, ShiftValues, UNIT};
+use crate::blocks::pack::{FP16, GROUP, HALF, PackedBlocks, ShiftValues, UNIT};
 use crate::isa::{DotInstructions, DotKernel, IsaKernel, LeftTerms, Simd};
 
 /// A slice: `R` rows times numbers of `B` bits.
