@@ -9,7 +9,6 @@ use galatea_graph::{
 };
 use galatea_tensor::{DataType, Element as Number, Tensor};
 
-use super::operation::LoweredOperation;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::mil::{MilElement, MilTensorType, MilType, MilValue};
 
@@ -549,38 +548,6 @@ impl ProgramLowering {
         frame.graph.outputs.push(to);
         Ok(())
     }
-
-    // --- Results of operations -------------------------------------------------------------------
-
-    /// Gives an operation's outputs their values, which must be what the program says of them.
-    ///
-    /// # Errors
-    /// Fails when their number, types or shapes differ.
-    pub(super) fn give(&mut self, op: &LoweredOperation<'_>, results: &[ValueId]) -> Result<()> {
-        let stated = op.outputs();
-        if stated.len() != results.len() {
-            let stated = stated.len();
-            let found = results.len();
-            let text = format!("it says {stated} outputs, the operator gives {found}");
-            return Err(CoreMlError::invalid(text));
-        }
-        for ((name, stated), &id) in stated.iter().zip(results) {
-            let found = self.fact(id)?;
-            if self.given.is_some() {
-                let found = type_of(found)?;
-                self.define(name, BoundName::Value(id))?;
-                self.given.iter_mut().for_each(|all| all.push(found.clone()));
-                continue;
-            }
-            if !agrees(stated, found) {
-                let text =
-                    format!("output '{name}' is said to be {stated}, the operator gives {found}");
-                return Err(CoreMlError::invalid(text));
-            }
-            self.define(name, BoundName::Value(id))?;
-        }
-        Ok(())
-    }
 }
 
 /// Gives every unknown length of an input a name of its own.
@@ -594,7 +561,7 @@ fn named_lengths(mut fact: Fact, name: &str) -> Fact {
 }
 
 /// Returns the type that a program states for a value.
-fn type_of(found: &Fact) -> Result<MilType> {
+pub(super) fn type_of(found: &Fact) -> Result<MilType> {
     let element = MilElement::of(found.dtype).filter(|_| found.is_tensor());
     let element = element.ok_or_else(|| {
         CoreMlError::unsupported(format!(

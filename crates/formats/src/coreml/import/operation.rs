@@ -7,7 +7,7 @@ use std::sync::Arc;
 use galatea_graph::ValueId;
 use galatea_tensor::{DataType, Tensor};
 
-use super::lowering::{BoundName, ProgramLowering, Result};
+use super::lowering::{BoundName, ProgramLowering, Result, agrees, type_of};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::mil::{MilArgument, MilBlock, MilElement, MilOperation, MilType, MilValue};
 
@@ -330,5 +330,37 @@ impl ProgramLowering {
             Ok(at) if at < rank => Ok(at),
             _ => Err(CoreMlError::invalid(format!("axis {axis} of a value of {rank} axes"))),
         }
+    }
+}
+
+impl ProgramLowering {
+    /// Gives an operation's outputs their values, which must be what the program says of them.
+    ///
+    /// # Errors
+    /// Fails when their number, types or shapes differ.
+    pub(super) fn give(&mut self, op: &LoweredOperation<'_>, results: &[ValueId]) -> Result<()> {
+        let stated = op.outputs();
+        if stated.len() != results.len() {
+            let stated = stated.len();
+            let found = results.len();
+            let text = format!("it says {stated} outputs, the operator gives {found}");
+            return Err(CoreMlError::invalid(text));
+        }
+        for ((name, stated), &id) in stated.iter().zip(results) {
+            let found = self.fact(id)?;
+            if self.given.is_some() {
+                let found = type_of(found)?;
+                self.define(name, BoundName::Value(id))?;
+                self.given.iter_mut().for_each(|all| all.push(found.clone()));
+                continue;
+            }
+            if !agrees(stated, found) {
+                let text =
+                    format!("output '{name}' is said to be {stated}, the operator gives {found}");
+                return Err(CoreMlError::invalid(text));
+            }
+            self.define(name, BoundName::Value(id))?;
+        }
+        Ok(())
     }
 }

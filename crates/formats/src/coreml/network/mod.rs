@@ -28,6 +28,7 @@ mod resize;
 mod rows;
 mod shape;
 mod simple;
+mod simple_step;
 mod slice;
 mod svm;
 mod trees;

@@ -3,12 +3,11 @@
 //! Features go from model to model by name. Members are networks, the simple models of [`simple`],
 //! and whatever else the caller knows to read.
 
-use std::collections::BTreeMap;
-
 use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::DataType;
 
 use super::lower::NetworkLowering;
+use super::simple_step::FeatureValues;
 use super::{border, labels, simple};
 use crate::coreml::CoreMlFunction;
 use crate::coreml::decode;
@@ -25,9 +24,6 @@ pub(in crate::coreml) type PipelineMember<'m> =
 
 /// Deepest nesting of pipelines.
 const MAX_DEPTH: usize = 8;
-
-/// Values by the names of features.
-pub(super) type FeatureValues = BTreeMap<String, ValueId>;
 
 /// Makes a function of a pipeline or of a simple model; `None` for models of other kinds.
 pub(in crate::coreml) fn of_model(

@@ -6,7 +6,7 @@ use galatea_tensor::{Tensor, checked_elements};
 
 use super::activation::linear;
 use super::lower::NetworkLowering;
-use super::simple::{ClassifierNames, SimpleModelStep, floats, two_labels};
+use super::simple_step::{ClassifierNames, SimpleModelStep, floats, two_labels};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::{

@@ -5,7 +5,7 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::{ByteString, DataType};
 
 use super::lower::{NetworkLowering, choice, int, size};
-use super::simple::{
+use super::simple_step::{
     ClassifierNames, SimpleModelStep, floats, longs, softmax, softmax_with_zero, two_labels,
 };
 use crate::coreml::decode;

@@ -538,3 +538,31 @@ pub struct ValueLayerProto {
     #[prost(float, tag = "1")]
     pub value: f32,
 }
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum PaddingProto {
+    #[prost(message, tag = "50")]
+    Valid(ValidPadding),
+    #[prost(message, tag = "51")]
+    Same(SamePadding),
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum PoolingPadding {
+    #[prost(message, tag = "30")]
+    Valid(ValidPadding),
+    #[prost(message, tag = "31")]
+    Same(SamePadding),
+    #[prost(message, tag = "32")]
+    IncludeLastPixel(CompletePadding),
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Oneof)]
+pub enum PaddingKind {
+    #[prost(message, tag = "1")]
+    Constant(ValueLayerProto),
+    #[prost(message, tag = "2")]
+    Reflection(super::super::EmptyProto),
+    #[prost(message, tag = "3")]
+    Replication(super::super::EmptyProto),
+}

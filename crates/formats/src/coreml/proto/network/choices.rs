@@ -136,31 +136,3 @@ pub enum GeluMode {
     TanhApproximation = 1,
     SigmoidApproximation = 2,
 }
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub enum PaddingProto {
-    #[prost(message, tag = "50")]
-    Valid(super::layers::ValidPadding),
-    #[prost(message, tag = "51")]
-    Same(super::layers::SamePadding),
-}
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub enum PoolingPadding {
-    #[prost(message, tag = "30")]
-    Valid(super::layers::ValidPadding),
-    #[prost(message, tag = "31")]
-    Same(super::layers::SamePadding),
-    #[prost(message, tag = "32")]
-    IncludeLastPixel(super::layers::CompletePadding),
-}
-
-#[derive(Clone, Copy, PartialEq, prost::Oneof)]
-pub enum PaddingKind {
-    #[prost(message, tag = "1")]
-    Constant(super::layers::ValueLayerProto),
-    #[prost(message, tag = "2")]
-    Reflection(super::super::EmptyProto),
-    #[prost(message, tag = "3")]
-    Replication(super::super::EmptyProto),
-}
