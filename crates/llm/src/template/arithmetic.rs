@@ -8,7 +8,7 @@ use super::format::percent;
 use super::lexer::is_space;
 use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::syntax::ArithmeticSign;
-use super::value::{ListValue, TemplateValue};
+use super::value::{ListValue, TemplateValue, place};
 
 /// The result of an operator.
 ///
@@ -172,12 +172,6 @@ pub(super) fn signed(value: &TemplateValue, negative: bool) -> RenderResult<Temp
             }
         },
     }
-}
-
-/// The place of an element from either end.
-pub(super) fn place(index: i128, length: usize) -> Option<usize> {
-    let from_end = if index < 0 { i128::try_from(length).ok()? } else { 0 };
-    usize::try_from(index + from_end).ok().filter(|place| *place < length)
 }
 
 /// `value[key]`; undefined where there is nothing.

@@ -1,8 +1,10 @@
-//! Texts that grow within the bounds of a rendering.
+//! Texts and lists that grow within the bounds of a rendering.
+
+use std::rc::Rc;
 
 use super::MAX_TEXT_BYTES;
 use super::meter::{HeldBytes, RenderFault, RenderMeter, RenderResult};
-use super::value::{TemplateValue, check_length};
+use super::value::{ListValue, TemplateValue, check_length};
 
 /// A text that is being written.
 pub(super) struct TextBuilder<'m, 'a> {
@@ -140,5 +142,31 @@ impl<'m, 'a> ItemsBuilder<'m, 'a> {
     pub(super) fn into_list(self) -> RenderResult<TemplateValue> {
         drop(self.held);
         TemplateValue::list(self.items, self.meter)
+    }
+}
+
+impl TemplateValue {
+    /// The elements that a loop sees.
+    pub(super) fn elements(&self, meter: &RenderMeter<'_>) -> RenderResult<Rc<ListValue>> {
+        let items = match self {
+            Self::List(list) => return Ok(Rc::clone(list)),
+            Self::Undefined(_) => Vec::new(),
+            Self::Map(map) => {
+                meter.elements(map.len())?;
+                map.entries().iter().map(|entry| entry.key.clone()).collect()
+            }
+            Self::Text(text) => {
+                let mut items = ItemsBuilder::new(meter)?;
+                for character in text.text.chars() {
+                    items.push(Self::text(character, meter)?)?;
+                }
+                items.into_items()
+            }
+            other => {
+                let message = format!("'{}' object is not iterable", other.type_name());
+                return Err(RenderFault::new(message));
+            }
+        };
+        Ok(Rc::new(ListValue::new(items, false, meter)?))
     }
 }

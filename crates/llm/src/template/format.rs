@@ -1,12 +1,11 @@
 //! Texts with places for values: `%` and `str.format`.
 
-use super::arithmetic::place;
 use super::builder::TextBuilder;
 use super::calls::CallValues;
 use super::compare::as_float;
 use super::meter::{RenderFault, RenderMeter, RenderResult};
 use super::show::{float, represent, show};
-use super::value::{ListValue, TemplateValue};
+use super::value::{ListValue, TemplateValue, place};
 
 /// The most digits behind the point of a number.
 const MAX_PRECISION: usize = 1000;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::MAX_TEXT_BYTES;
-use super::builder::ItemsBuilder;
 use super::meter::{HeldBytes, RenderFault, RenderMeter, RenderResult};
 
 /// How deep values nest at most. JSON of a request nests to 128.
@@ -286,30 +285,6 @@ impl TemplateValue {
             value => Ok(value),
         }
     }
-
-    /// The elements that a loop sees.
-    pub(super) fn elements(&self, meter: &RenderMeter<'_>) -> RenderResult<Rc<ListValue>> {
-        let items = match self {
-            Self::List(list) => return Ok(Rc::clone(list)),
-            Self::Undefined(_) => Vec::new(),
-            Self::Map(map) => {
-                meter.elements(map.len())?;
-                map.entries.iter().map(|entry| entry.key.clone()).collect()
-            }
-            Self::Text(text) => {
-                let mut items = ItemsBuilder::new(meter)?;
-                for character in text.text.chars() {
-                    items.push(Self::text(character, meter)?)?;
-                }
-                items.into_items()
-            }
-            other => {
-                let message = format!("'{}' object is not iterable", other.type_name());
-                return Err(RenderFault::new(message));
-            }
-        };
-        Ok(Rc::new(ListValue::new(items, false, meter)?))
-    }
 }
 
 /// Refuses texts that are too long before they are made.
@@ -450,6 +425,12 @@ impl MapValue {
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
+}
+
+/// The place of an element from either end.
+pub(super) fn place(index: i128, length: usize) -> Option<usize> {
+    let from_end = if index < 0 { i128::try_from(length).ok()? } else { 0 };
+    usize::try_from(index + from_end).ok().filter(|place| *place < length)
 }
 
 /// The whole number that a number is.
