@@ -12,7 +12,8 @@ use http_body::{Body as _, Frame};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::unary::PREFIX_BYTES;
+/// Bytes before each message: a compression flag and the length.
+pub(super) const PREFIX_BYTES: usize = 5;
 
 /// Header that says how messages are compressed.
 pub(super) const ENCODING: &str = "grpc-encoding";

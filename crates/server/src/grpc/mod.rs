@@ -6,6 +6,7 @@ mod codec;
 mod compression;
 mod decode;
 mod encode;
+mod grpc_services;
 mod http2;
 pub mod proto;
 mod reflection;
@@ -18,6 +19,6 @@ mod stream;
 mod unary;
 
 pub use compression::CompressionLevel;
+pub use grpc_services::GrpcServices;
 pub use http2::ConnectionSettings;
 pub use serve::{GrpcSettings, serve};
-pub use service::GrpcServices;

@@ -14,6 +14,7 @@ use tracing::Level;
 
 use super::call::{ActiveCall, CallLog};
 use super::compression;
+use super::grpc_services::GrpcServices;
 use super::http2::{
     AnswerFuture, CallKind, ConnectionCloser, ConnectionSettings, GrpcService, Http2Connection,
     InboundBody, WholeAnswer,
@@ -21,7 +22,6 @@ use super::http2::{
 use super::proto::health::health_server::HealthServer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
 use super::reflection::ReflectionService;
-use super::service::GrpcServices;
 use super::unary;
 use crate::app::ServerState;
 use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use galatea_serving::ServingError;
-use galatea_serving::request::ParameterValue;
-use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::grpc_services::GrpcServices;
 use super::proto::health::health_check_response::ServingStatus;
 use super::proto::health::health_server::Health;
 use super::proto::health::{HealthCheckRequest, HealthCheckResponse};
@@ -31,17 +30,10 @@ use super::proto::inference::{
 use super::repository::{dependents, no_repository, overrides};
 use super::stream::{self, CallResponses};
 use super::{decode, encode, settings, shm};
-use crate::app::ServerState;
 use crate::blocking::run_blocking;
 use crate::pending::submit;
 use crate::status::grpc_status;
 use crate::trace;
-
-/// The services of the gRPC port.
-#[derive(Debug, Clone)]
-pub struct GrpcServices {
-    app: Arc<ServerState>,
-}
 
 type UnaryAnswer<T> = Result<Response<T>, Status>;
 
@@ -50,28 +42,6 @@ fn answer<T>(result: Result<T, ServingError>) -> UnaryAnswer<T> {
 }
 
 impl GrpcServices {
-    /// Services of a server.
-    #[must_use]
-    pub fn new(app: Arc<ServerState>) -> Self {
-        Self { app }
-    }
-
-    /// Adds the metadata that the flags forward to the parameters of an inference.
-    ///
-    /// # Errors
-    /// Fails when a key is the name of a reserved parameter.
-    pub(super) fn forward_metadata(
-        &self,
-        metadata: &MetadataMap,
-        parameters: &mut Vec<(String, ParameterValue)>,
-    ) -> Result<(), ServingError> {
-        let pairs = metadata.iter().filter_map(|pair| match pair {
-            KeyAndValueRef::Ascii(key, value) => Some((key.as_str(), value.to_str().ok()?)),
-            KeyAndValueRef::Binary(..) => None,
-        });
-        self.app.grpc_rules().forward.add(pairs, parameters)
-    }
-
     async fn infer(
         &self,
         call: Request<ModelInferRequest>,

@@ -22,11 +22,11 @@ use tonic::{Request, Status, Streaming};
 
 use super::decode::{self, OutputForms};
 use super::encode;
+use super::grpc_services::GrpcServices;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::{
     InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
 };
-use super::service::GrpcServices;
 use crate::app::ServerState;
 use crate::status::grpc_status;
 use crate::trace;

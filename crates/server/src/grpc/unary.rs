@@ -11,15 +11,13 @@ use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_va
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::compression::{self, CompressionLevel};
+use super::compression::{self, CompressionLevel, PREFIX_BYTES};
 use super::http2::WholeAnswer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use super::proto::inference::{ModelInferRequest, ModelInferResponse};
 
 /// Path of the call.
 pub(super) const PATH: &str = "/inference.GRPCInferenceService/ModelInfer";
-/// Bytes before each message: a compression flag and the length.
-pub(super) const PREFIX_BYTES: usize = 5;
 /// Alignment of tensors in bytes.
 pub(super) const ALIGNMENT: usize = 64;
 /// Longest message, as in Triton.

@@ -4,7 +4,7 @@ use galatea_serving::trace::TraceLevel;
 
 use super::otel::CollectorUrl;
 use super::parse;
-use super::settings::TraceView;
+use super::view::TraceView;
 
 /// Destination of traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod file;
 pub mod otel;
 pub(crate) mod parse;
 mod settings;
+mod view;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +21,8 @@ pub use config::{OpenTelemetry, TraceConfig, TraceMode};
 use file::TraceFile;
 use galatea::profile::{Profiler, RunningProfile};
 use otel::{SpanExporter, TraceParent};
-pub use settings::{SettingChange, TraceChange, TraceSettings, TraceView};
+pub use settings::{SettingChange, TraceChange, TraceSettings};
+pub use view::TraceView;
 
 /// The HTTP request begins to arrive.
 pub const HTTP_RECV_START: &str = "HTTP_RECV_START";

@@ -6,6 +6,7 @@ use galatea_serving::ServingError;
 use galatea_serving::trace::TraceLevel;
 
 use super::config::{TraceConfig, TraceMode};
+use super::view::TraceView;
 
 /// Change of a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,19 +31,6 @@ pub struct TraceChange {
     pub count: SettingChange<i32>,
     /// Number of traces in a file; 0 for all.
     pub log_frequency: SettingChange<u32>,
-}
-
-/// Settings in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceView {
-    /// Level of detail of a trace.
-    pub level: TraceLevel,
-    /// Sampling rate: one in this many requests is traced.
-    pub rate: u32,
-    /// Number of traces still to make; -1 for no limit.
-    pub count: i32,
-    /// Number of traces in a file; 0 for all.
-    pub log_frequency: u32,
 }
 
 /// Settings given for a model or for all, and the requests seen under them.

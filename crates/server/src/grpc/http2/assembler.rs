@@ -3,7 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use tonic::Status;
 
-use super::super::unary::{ALIGNMENT, MAX_MESSAGE_BYTES, PREFIX_BYTES, first_raw};
+use super::super::compression::PREFIX_BYTES;
+use super::super::unary::{ALIGNMENT, MAX_MESSAGE_BYTES, first_raw};
 
 /// Memory taken at once for an announced message; beyond it memory grows with what arrives.
 const EAGER_BYTES: usize = 64 << 20;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::stream::{StreamEvent, StreamEventSender};
+use super::stream_event::{StreamEvent, StreamEventSender};
 
 /// Bytes that were read before the peer hears of the room.
 const REPORTED_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The way to end a connection from outside.
 
-use super::stream::{StreamEvent, StreamEventSender};
+use super::stream_event::{StreamEvent, StreamEventSender};
 
 /// Tells a connection to end.
 #[derive(Clone)]

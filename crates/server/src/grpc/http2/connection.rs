@@ -29,9 +29,10 @@ use super::keepalive::{ConnectionWatch, KeepaliveState, KeepaliveVerdict, STALL}
 use super::output::OutputQueue;
 use super::pings::PingCounter;
 use super::stream::{
-    CallTask, FailureNotifier, Http2Stream, IncomingRequest, STREAM_WINDOW, StreamEvent,
-    StreamEventSender, move_pieces, pump, queue,
+    CallTask, FailureNotifier, Http2Stream, IncomingRequest, STREAM_WINDOW, move_pieces, pump,
+    queue,
 };
+use super::stream_event::{StreamEvent, StreamEventSender};
 use super::{AnswerFuture, CallKind, ConnectionSettings, GrpcService, WholeAnswer};
 
 /// Bytes that a client may send on all calls of a connection before it waits.

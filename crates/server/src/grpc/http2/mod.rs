@@ -16,6 +16,7 @@ mod keepalive;
 mod output;
 mod pings;
 mod stream;
+mod stream_event;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -4,46 +4,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::AnswerFuture;
 use super::assembler::MessageAssembler;
 use super::body::BodyFeeder;
 use super::output::OutputQueue;
-use super::{AnswerFuture, WholeAnswer};
+use super::stream_event::{StreamEvent, StreamEventSender};
 
 /// Bytes that a client may send on one call before it waits for the server.
 pub(super) const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes of an answer in pieces that wait for the connection.
 const ANSWER_ROOM: u32 = 1 << 20;
-
-/// Channel by which tasks notify a connection, with the number of the stream.
-pub(super) type StreamEventSender = UnboundedSender<(u32, StreamEvent)>;
-
-/// Message of a task to its connection.
-pub(super) enum StreamEvent {
-    /// A call has an answer in pieces, or only a head.
-    Begun(StatusCode, HeaderMap, bool),
-    /// A piece of it.
-    Piece(Bytes, OwnedSemaphorePermit),
-    /// It has ended.
-    Ended(Option<HeaderMap>),
-    /// A call has an answer as a whole.
-    Whole(WholeAnswer),
-    /// A call ended without the end of an answer.
-    Failed,
-    /// The given number of bytes of a body was read.
-    Read(usize),
-    /// The connection is to end behind its calls.
-    Drain,
-    /// The connection is to end now.
-    Close,
-}
 
 /// The task of a call, which ends with the stream.
 pub(super) struct CallTask(pub(super) AbortHandle);

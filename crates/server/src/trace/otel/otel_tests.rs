@@ -7,7 +7,7 @@ use galatea_serving::trace::{REQUEST_END, REQUEST_START, TraceEntry, TraceEvent}
 use prost::Message;
 
 use super::SpanExporter;
-use super::export::CollectorUrl;
+use super::collector_url::CollectorUrl;
 use super::proto::{ExportRequest, text};
 use crate::trace::OpenTelemetry;
 
