@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
 
-use super::load::PolledModel;
+use super::load_record::PolledModel;
 use crate::config::inference::model_repository_agents::Agent;
 use crate::error::ServingError;
 use crate::md5::Md5Digest;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::arithmetic::VersionArithmetic;
 use super::ensembles::EnsembleSteps;
-use super::load::PolledModel;
+use super::load_record::PolledModel;
 use super::loaded::{LoadedVersion, OutputLabels, VersionExecutor, next_load};
 use super::spare_instances::SpareInstances;
 use super::{Core, warmup};

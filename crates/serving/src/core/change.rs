@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::load::{LoadRecord, ModelSource, PolledModel};
+use super::load_record::{LoadRecord, ModelSource, PolledModel};
 use crate::config::ModelConfig;
 use crate::repository::FolderStamp;
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::load::{LoadError, ModelSource};
+use super::load::LoadError;
+use super::load_record::ModelSource;
 use super::models::WantedBy;
 use super::overrides::GivenFolder;
 use super::{ControlMode, Core, LoadOverrides, UnloadDependents};

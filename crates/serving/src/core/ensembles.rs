@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::Core;
-use super::load::{LoadError, ModelSource, PolledModel};
+use super::load::LoadError;
+use super::load_record::{ModelSource, PolledModel};
 use super::loaded::{LoadedVersion, VersionExecutor, enqueue, next_load};
 use super::models::{ModelTable, WantedBy};
 use crate::config::inference::model_config::SchedulingChoice;

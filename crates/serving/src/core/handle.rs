@@ -3,14 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use galatea_llm::model::LanguageModel;
-
 use super::Core;
 use super::describe::{ModelMetadata, TensorMetadata};
 use super::loaded::{LoadedVersion, OutputLabels, enqueue, metadata};
 use super::models::parse_version;
-use super::served::{ListedCheckpoint, ServedCheckpoint};
-use crate::backend::CheckpointHandle;
 use crate::config::ModelConfig;
 use crate::error::ServingError;
 use crate::payload::ExecutionContext;
@@ -149,39 +145,12 @@ impl ModelHandle {
         successor.unwrap_or_else(|| self.clone())
     }
 
-    /// Checkpoint that the model is, as far as it is known without a look into memory; nothing for other models.
-    #[must_use]
-    pub fn listed_checkpoint(&self) -> Option<ListedCheckpoint> {
-        ListedCheckpoint::of(&*self.in_service().ok()?)
-    }
-
-    /// Checkpoint that the model is; nothing for other models. This waits where it is not in memory.
-    ///
-    /// # Errors
-    /// UNAVAILABLE while the machine takes no work, and where the version has left the service; UNAVAILABLE or
-    /// INTERNAL where the checkpoint cannot be brought into memory.
-    pub fn checkpoint(&self) -> Result<Option<ServedCheckpoint>, ServingError> {
-        self.core()?.check_admission()?;
-        ServedCheckpoint::of(&*self.in_service()?, self)
-    }
-
-    /// Language model that the version is; nothing for other models. This waits where it is not in memory.
-    ///
-    /// # Errors
-    /// Fails as [`checkpoint`](Self::checkpoint) does.
-    pub fn language_model(&self) -> Result<Option<Arc<LanguageModel>>, ServingError> {
-        Ok(self.checkpoint()?.and_then(|served| match served.checkpoint {
-            CheckpointHandle::Language(model) => Some(model),
-            CheckpointHandle::Encoder(_) => None,
-        }))
-    }
-
-    fn core(&self) -> Result<Arc<Core>, ServingError> {
+    pub(super) fn core(&self) -> Result<Arc<Core>, ServingError> {
         self.core.upgrade().ok_or_else(|| ServingError::unavailable("Server exiting"))
     }
 
     /// The version, or where it has left the service its successor.
-    fn in_service(&self) -> Result<Arc<LoadedVersion>, ServingError> {
+    pub(super) fn in_service(&self) -> Result<Arc<LoadedVersion>, ServingError> {
         let serving = self.loaded.upgrade().filter(|loaded| !loaded.has_left());
         serving.map_or_else(|| self.successor(), Ok)
     }

@@ -3,53 +3,23 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::SystemTime;
 
 use super::agents;
 use super::change::{ChangeExtent, ModelChange};
+use super::load_record::{LoadRecord, ModelSource, PolledModel};
 use super::loaded::LoadedVersion;
 use super::models::{AMBIGUOUS, LoadEpoch, WantedBy};
-use super::overrides::GivenFolder;
 use super::{ControlMode, Core, LoadFailure};
 use crate::backend::ModelBackend;
 use crate::config::{self, BackendNames, ModelConfig};
 use crate::error::ServingError;
 use crate::repository::{self, FolderStamp, FoundModel, ModelId};
-use crate::statistics::StatisticsRecorder;
 
 /// A configuration file larger than this is not one.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
-
-/// Where a model's files and its configuration come from.
-#[derive(Clone, Debug)]
-pub(super) struct ModelSource {
-    pub(super) dir: PathBuf,
-    /// A configuration that a client gave, and when.
-    pub(super) given_config: Option<(String, SystemTime)>,
-    /// Keeps the folder of files that a client gave.
-    pub(super) given_files: Option<Arc<GivenFolder>>,
-}
-
-/// Inputs that the versions of a model were made from.
-#[derive(Debug)]
-pub(super) struct LoadRecord {
-    pub(super) source: ModelSource,
-    pub(super) config: ModelConfig,
-    pub(super) stamps: FolderStamp,
-}
-
-/// A model folder whose configuration was read and makes sense.
-pub(super) struct PolledModel {
-    pub(super) id: ModelId,
-    pub(super) dir: PathBuf,
-    pub(super) config: ModelConfig,
-    pub(super) versions: Vec<i64>,
-    /// Counters of versions that are only given other instances, so that they count on.
-    pub(super) counters: BTreeMap<i64, Arc<StatisticsRecorder>>,
-}
 
 /// How a load ends that does not succeed.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ mod handle;
 mod host;
 mod load;
 mod load_permits;
+mod load_record;
 mod loaded;
 mod models;
 mod options;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use super::describe::{ModelIndexEntry, VersionState};
-use super::load::LoadRecord;
+use super::load_record::LoadRecord;
 use super::loaded::{LoadedVersion, VersionExecutor};
 use crate::error::ServingError;
 use crate::repository::{FoundModel, ModelId, NameMeaning};

@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use super::load::{LoadError, ModelSource};
+use super::load::LoadError;
+use super::load_record::ModelSource;
 use super::models::WantedBy;
 use super::{ControlMode, Core};
 use crate::error::ServingError;

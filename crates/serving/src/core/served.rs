@@ -33,6 +33,35 @@ pub struct ServedCheckpoint {
     in_use: Arc<InUse>,
 }
 
+impl ModelHandle {
+    /// Checkpoint that the model is, as far as it is known without a look into memory; nothing for other models.
+    #[must_use]
+    pub fn listed_checkpoint(&self) -> Option<ListedCheckpoint> {
+        ListedCheckpoint::of(&*self.in_service().ok()?)
+    }
+
+    /// Checkpoint that the model is; nothing for other models. This waits where it is not in memory.
+    ///
+    /// # Errors
+    /// UNAVAILABLE while the machine takes no work, and where the version has left the service; UNAVAILABLE or
+    /// INTERNAL where the checkpoint cannot be brought into memory.
+    pub fn checkpoint(&self) -> Result<Option<ServedCheckpoint>, ServingError> {
+        self.core()?.check_admission()?;
+        ServedCheckpoint::of(&*self.in_service()?, self)
+    }
+
+    /// Language model that the version is; nothing for other models. This waits where it is not in memory.
+    ///
+    /// # Errors
+    /// Fails as [`checkpoint`](Self::checkpoint) does.
+    pub fn language_model(&self) -> Result<Option<Arc<LanguageModel>>, ServingError> {
+        Ok(self.checkpoint()?.and_then(|served| match served.checkpoint {
+            CheckpointHandle::Language(model) => Some(model),
+            CheckpointHandle::Encoder(_) => None,
+        }))
+    }
+}
+
 impl ServedCheckpoint {
     pub(super) fn of(
         loaded: &LoadedVersion,

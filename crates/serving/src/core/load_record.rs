@@ -1,0 +1,39 @@
+//! Sources of a model, and the record of its last load.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::overrides::GivenFolder;
+use crate::config::ModelConfig;
+use crate::repository::{FolderStamp, ModelId};
+use crate::statistics::StatisticsRecorder;
+
+/// Where a model's files and its configuration come from.
+#[derive(Clone, Debug)]
+pub(super) struct ModelSource {
+    pub(super) dir: PathBuf,
+    /// A configuration that a client gave, and when.
+    pub(super) given_config: Option<(String, SystemTime)>,
+    /// Keeps the folder of files that a client gave.
+    pub(super) given_files: Option<Arc<GivenFolder>>,
+}
+
+/// Inputs that the versions of a model were made from.
+#[derive(Debug)]
+pub(super) struct LoadRecord {
+    pub(super) source: ModelSource,
+    pub(super) config: ModelConfig,
+    pub(super) stamps: FolderStamp,
+}
+
+/// A model folder whose configuration was read and makes sense.
+pub(super) struct PolledModel {
+    pub(super) id: ModelId,
+    pub(super) dir: PathBuf,
+    pub(super) config: ModelConfig,
+    pub(super) versions: Vec<i64>,
+    /// Counters of versions that are only given other instances, so that they count on.
+    pub(super) counters: BTreeMap<i64, Arc<StatisticsRecorder>>,
+}
