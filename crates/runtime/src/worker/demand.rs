@@ -58,7 +58,7 @@ impl<K: SharedWorkerKind> OnDemandSupervisor<K> {
         Self { kind, state: Mutex::new(state) }
     }
 
-    /// What is special about its workers.
+    /// Returns the kind of its workers.
     pub fn kind(&self) -> &K {
         &self.kind
     }

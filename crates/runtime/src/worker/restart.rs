@@ -8,7 +8,7 @@ const MAX_KNOWN_ENDS: usize = 1024;
 /// The most doublings of a rest.
 const MAX_DOUBLINGS: u32 = 31;
 
-/// When the next worker may start, and how many may end.
+/// Rules for when the next worker may start, and for how many may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartPolicy {
     /// How long an end counts. Without a window it counts until a worker was of use.
@@ -41,7 +41,7 @@ pub struct RestartRest {
     pub ends: usize,
     /// The whole rest, from the last end on.
     pub rest: Duration,
-    /// What is left of it.
+    /// Part of it that is left.
     pub left: Duration,
 }
 

@@ -23,13 +23,13 @@ pub trait SupervisedProcess: Send + Sync + 'static {
 /// Counts a worker that was started after another one. The count goes when the supervisor goes.
 pub type RestartCounter = Box<dyn FnMut() + Send>;
 
-/// What is special about the workers of a supervisor.
+/// Properties of the workers of a supervisor.
 pub trait WorkerKind: Send + Sync + 'static {
     /// The process of a worker.
     type Process: Send + Sync + 'static;
     /// A worker that is ready.
     type Worker: Send + 'static;
-    /// Why there is no worker.
+    /// Reason for which there is no worker.
     type Error: Clone + fmt::Display + Send + 'static;
 
     /// Returns when the next worker may start.
