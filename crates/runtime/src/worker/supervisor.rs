@@ -321,7 +321,7 @@ impl<K: WaitingWorkerKind> SupervisorShared<K> {
     }
 }
 
-/// What is left of the rest before the next start; `None` where too many have ended.
+/// Returns the rest before the next start that is left; `None` where too many have ended.
 fn rest_left(history: &mut RestartHistory, now: Instant) -> Option<Duration> {
     match history.decide(now) {
         RestartDecision::Start => Some(Duration::ZERO),
