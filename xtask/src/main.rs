@@ -13,6 +13,7 @@ mod arrows;
 mod chips;
 mod debian;
 mod dependencies;
+mod examples;
 mod gpu;
 mod macos;
 mod names;

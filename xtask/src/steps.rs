@@ -8,7 +8,9 @@ use crate::process::{cargo, run};
 use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
-use crate::{arrows, chips, dependencies, gpu, macos, names, neon, python, rooms, sizes, targets};
+use crate::{
+    arrows, chips, dependencies, examples, gpu, macos, names, neon, python, rooms, sizes, targets,
+};
 
 /// One check that can run alone.
 pub(crate) struct CheckStep {
@@ -70,6 +72,12 @@ pub(crate) const STEPS: &[CheckStep] = &[
         what: "tests of all crates, ONNX's own cases included",
         concerns: |scope| scope.cargo_packages().is_some() || scope.has_program(),
         run: unit,
+    },
+    CheckStep {
+        name: "examples",
+        what: "the programs that use the library, each once",
+        concerns: CheckScope::has_program,
+        run: |workspace, _| examples::run_all(workspace),
     },
     CheckStep {
         name: "gpu",
