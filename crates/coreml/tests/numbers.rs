@@ -190,3 +190,20 @@ fn what_is_no_number_is_told() {
         node("IsInf", &named, one, &[], 1).fixed().flexible();
     }
 }
+
+#[test]
+fn remainders_of_integers_have_the_sign_of_the_dividend_or_the_divisor() {
+    let all = |values: &[i32]| Tensor::from_vec(&[values.len()], values.to_vec()).unwrap();
+    let most = i32::MAX;
+    let a = all(&[-7, 7, -7, 7, most, -most, -5, 6, 0, -1]);
+    let b = all(&[3, -3, -3, 3, -2, 2, 5, -3, -4, most]);
+    for fmod in [0, 1] {
+        node("Mod", &[("fmod", int(fmod))], &[a.clone(), b.clone()], &[], 1).fixed().flexible();
+    }
+    // One divisor for rows, and rows for one dividend.
+    let rows = Tensor::from_vec(&[2, 3], vec![-4_i32, -3, -2, 2, 3, 4]).unwrap();
+    node("Mod", &[("fmod", int(1))], &[rows.clone(), all(&[-3])], &[], 1).fixed().flexible();
+    node("Mod", &[("fmod", int(1))], &[all(&[-5]), rows], &[], 1).fixed().flexible();
+    let halves = Tensor::vector(vec![0.5_f32, -7.5]);
+    node("Mod", &[("fmod", int(1))], &[halves.clone(), halves], &[], 1).refused("floats");
+}

@@ -151,8 +151,29 @@ fn divide(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
 fn modulo(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match node.operator::<Binary>().map(|operator| operator.kind) {
         Some(BinaryKind::Mod { fmod: false }) => binary(emit, node, "mod"),
-        _ => refuse("a remainder with the sign of the dividend"),
+        _ if emit.dtype(emit.input(node, 0)?)?.is_integer() => remainder_of_dividend(emit, node),
+        // Of floats the quotient is rounded, and the remainder may be another one.
+        _ => refuse("a remainder of floats with the sign of the dividend"),
     }
+}
+
+/// Remainders of integers with the sign of the dividend. `mod` gives the sign of the divisor: where the signs
+/// differ, its result is one divisor too far, unless it is 0.
+fn remainder_of_dividend(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    plain_integer(emit, node)?;
+    let x = emit.var(node, 0)?;
+    let y = emit.var(node, 1)?;
+    let zero = || MilArg::Int(0);
+    let remainder = emit.op("mod", vec![("x", (&x).into()), ("y", (&y).into())])?;
+    let minus_x = emit.op("less", vec![("x", MilArg::Var(x)), ("y", zero())])?;
+    let minus_y = emit.op("less", vec![("x", (&y).into()), ("y", zero())])?;
+    let differ = vec![("x", MilArg::Var(minus_x)), ("y", MilArg::Var(minus_y))];
+    let differ = emit.op("logical_xor", differ)?;
+    let some = emit.op("not_equal", vec![("x", (&remainder).into()), ("y", zero())])?;
+    let beyond =
+        emit.op("logical_and", vec![("x", MilArg::Var(some)), ("y", MilArg::Var(differ))])?;
+    let back = emit.op("sub", vec![("x", (&remainder).into()), ("y", MilArg::Var(y))])?;
+    Ok(vec![emit.select(&beyond, MilArg::Var(back), MilArg::Var(remainder))?])
 }
 
 fn variadic(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &str) -> Result<Vec<MilVar>> {
