@@ -106,6 +106,17 @@ def pipelines():
     grown(trees, message.treeEnsemble)
     case("pipeline", "regression", boosted, {"x": x}, {"y": (summed(trees, x) + 0.5).astype(np.float64)})
 
+    # Trees and linear models with a number for each column.
+    names = ("a", "b", "c")
+    apart, message = model("treeEnsembleRegressor", dict.fromkeys(names, "doubleType"), {"y": "doubleType"})
+    message.treeEnsemble.CopyFrom(boosted.treeEnsembleRegressor.treeEnsemble)
+    columns = {name: np.array([one]) for name, one in zip(names, x)}
+    case("pipeline", "trees_of_columns", apart, columns, {"y": (summed(trees, x) + 0.5).astype(np.float64)})
+    apart, message = model("glmRegressor", dict.fromkeys(names, "doubleType"), {"y": "doubleType"})
+    message.weights.add(value=[0.5, -2.0, 0.25])
+    message.offset.append(1.5)
+    case("pipeline", "sum_of_columns", apart, columns, {"y": np.array([x @ [0.5, -2.0, 0.25] + 1.5])})
+
     hot, message = model("oneHotEncoder", {"kind": "int64Type"}, {"hot": [3]})
     message.int64Categories.vector.extend([4, 7, 9])
     line, message = model("glmRegressor", {"hot": [3]}, {"y": "doubleType"})

@@ -29,7 +29,7 @@ fn product(
     }
     let matrix = Tensor::from_vec(&[rows, columns], values)?;
     let matrix = cx.constant(matrix);
-    let x = step.floats(cx)?;
+    let x = step.columns(cx)?;
     let found = cx.node("MatMul", &[matrix, x], &[])?;
     let offset = cx.constant(Tensor::vector(floats(&params.offset)));
     cx.node("Add", &[found, offset], &[])

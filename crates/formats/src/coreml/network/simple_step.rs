@@ -60,6 +60,25 @@ impl SimpleModelStep<'_> {
         cx.cast(id, DataType::Fp32)
     }
 
+    /// The values of all inputs as one vector of floats, in the order of the description. Trees and linear models may
+    /// have a number for each column.
+    ///
+    /// # Errors
+    /// Fails when there is no input, or nothing gives one.
+    pub(super) fn columns(&self, cx: &mut NetworkLowering) -> Result<ValueId, CoreMlError> {
+        let mut columns = Vec::with_capacity(self.description.input.len());
+        for feature in &self.description.input {
+            let id = self.value(&feature.name)?;
+            let id = cx.reshape(id, &[-1])?;
+            columns.push(cx.cast(id, DataType::Fp32)?);
+        }
+        match columns[..] {
+            [] => Err(CoreMlError::invalid("it has no input, expected at least 1")),
+            [only] => Ok(only),
+            _ => cx.node("Concat", &columns, &[("axis", 0_i64.into())]),
+        }
+    }
+
     /// Gives the only output.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ fn decision(
     alpha: &[f64],
     rho: f64,
 ) -> Result<ValueId, CoreMlError> {
-    let x = step.floats(cx)?;
+    let x = step.columns(cx)?;
     let unknown = || CoreMlError::unsupported("the number of features is not known");
     let columns = cx.dim(x, 0)?.ok_or_else(unknown)?;
     let vectors = matrix(vectors, columns)?;

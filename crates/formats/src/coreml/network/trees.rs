@@ -84,7 +84,7 @@ fn sums(
     let missing = || CoreMlError::invalid("it has no trees");
     let trees = params.tree_ensemble.as_ref().ok_or_else(missing)?;
     let outputs = size(trees.num_prediction_dimensions)?.max(1);
-    let x = step.floats(cx)?;
+    let x = step.columns(cx)?;
     let row = cx.unsqueeze(x, &[0])?;
     let found = cx.ml_node("TreeEnsembleRegressor", &[row], &attributes(trees, outputs)?)?;
     let found = cx.cast(found, DataType::Fp32)?;
