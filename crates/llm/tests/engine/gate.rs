@@ -12,7 +12,7 @@ use galatea_runtime::{
 
 use crate::reference::Reference;
 
-/// What a step at the gate does.
+/// Outcome of a step at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepOrder {
     Run,

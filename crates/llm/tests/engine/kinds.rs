@@ -1,4 +1,4 @@
-//! What holds for the engines of every kind of model: their queue, their ends, and what is counted.
+//! Tests of the engines of every kind of model: their queue, their ends, and what is counted.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -87,12 +87,12 @@ fn gated(kind: ModelKind, max_waiting: usize) -> (KindEngine, GateKeeper) {
 }
 
 /// A request whose end is awaited.
-struct Awaited {
+struct AwaitedRequest {
     ticket: RequestTicket,
     end: Receiver<RequestEnd>,
 }
 
-impl Awaited {
+impl AwaitedRequest {
     /// Waits for the end, and checks that there is one only.
     fn end(self) -> RequestEnd {
         let end = self.end.recv_timeout(Duration::from_secs(60)).expect("a request ends");
@@ -141,12 +141,12 @@ impl KindEngine {
         }
     }
 
-    fn ask(&self, length: RequestLength) -> Awaited {
+    fn ask(&self, length: RequestLength) -> AwaitedRequest {
         let (sender, end) = mpsc::channel();
         let sink = Box::new(move |ended| {
             let _ = sender.send(ended);
         });
-        Awaited { ticket: self.submit(length, sink).unwrap(), end }
+        AwaitedRequest { ticket: self.submit(length, sink).unwrap(), end }
     }
 
     fn statistics(&self) -> EngineStatistics {

@@ -131,12 +131,12 @@ impl SharedWorkerKind for ShellWorkers {
 }
 
 /// A folder that says what workers do.
-struct Stage {
+struct WorkerFolder {
     folder: tempfile::TempDir,
     restarts: Arc<AtomicUsize>,
 }
 
-impl Stage {
+impl WorkerFolder {
     fn new(files: &[&str]) -> Self {
         let stage = Self { folder: tempfile::tempdir().unwrap(), restarts: Arc::default() };
         files.iter().for_each(|file| stage.set(file));
@@ -192,7 +192,7 @@ fn gone(process: u32) {
 
 #[test]
 fn a_first_worker_that_ends_before_it_is_ready_is_an_error() {
-    let stage = Stage::new(&["bad"]);
+    let stage = WorkerFolder::new(&["bad"]);
     let error = WorkerSupervisor::start(stage.kind(POLICY)).unwrap_err();
     assert_eq!(error, "exit status: 3");
     gone(stage.started(1));
@@ -200,7 +200,7 @@ fn a_first_worker_that_ends_before_it_is_ready_is_an_error() {
 
 #[test]
 fn a_worker_that_ends_while_it_is_used_is_followed_by_the_next_at_once() {
-    let stage = Stage::new(&[]);
+    let stage = WorkerFolder::new(&[]);
     // Whoever is of use rests for no time, however long others would.
     let policy = RestartPolicy { first_rest: LONG * 60, max_rest: LONG * 60, ..POLICY };
     let supervisor = WorkerSupervisor::start(stage.kind(policy)).unwrap();
@@ -218,7 +218,7 @@ fn a_worker_that_ends_while_it_is_used_is_followed_by_the_next_at_once() {
 
 #[test]
 fn a_worker_that_ends_before_its_use_says_so_and_is_followed_by_the_next() {
-    let stage = Stage::new(&["short"]);
+    let stage = WorkerFolder::new(&["short"]);
     let supervisor = WorkerSupervisor::start(stage.kind(POLICY)).unwrap();
     stage.started(4);
     stage.clear("short");
@@ -228,7 +228,7 @@ fn a_worker_that_ends_before_its_use_says_so_and_is_followed_by_the_next() {
 
 #[test]
 fn workers_that_do_not_start_are_tried_again_and_again() {
-    let stage = Stage::new(&[]);
+    let stage = WorkerFolder::new(&[]);
     let supervisor = WorkerSupervisor::start(stage.kind(POLICY)).unwrap();
     stage.set("bad");
     supervisor.take().unwrap().kill();
@@ -242,7 +242,7 @@ fn workers_that_do_not_start_are_tried_again_and_again() {
 
 #[test]
 fn after_the_most_ends_no_worker_starts() {
-    let stage = Stage::new(&[]);
+    let stage = WorkerFolder::new(&[]);
     let policy = RestartPolicy { max_ends: Some(3), ..POLICY };
     let supervisor = WorkerSupervisor::start(stage.kind(policy)).unwrap();
     stage.set("bad");
@@ -257,7 +257,7 @@ fn after_the_most_ends_no_worker_starts() {
 #[test]
 fn a_worker_that_never_gets_ready_ends_with_a_drain_a_close_or_a_stop() {
     for end in ["drain", "close", "stop"] {
-        let stage = Stage::new(&[]);
+        let stage = WorkerFolder::new(&[]);
         let supervisor = WorkerSupervisor::start(stage.kind(POLICY)).unwrap();
         stage.set("hang");
         supervisor.take().unwrap().kill();
@@ -280,7 +280,7 @@ fn a_worker_that_never_gets_ready_ends_with_a_drain_a_close_or_a_stop() {
 #[test]
 fn a_worker_that_nobody_took_ends_with_its_supervisor() {
     for files in [&["polite"] as &[&str], &[]] {
-        let stage = Stage::new(files);
+        let stage = WorkerFolder::new(files);
         let supervisor = WorkerSupervisor::start(stage.kind(POLICY)).unwrap();
         supervisor.stop();
         gone(stage.started(1));
@@ -291,7 +291,7 @@ fn a_worker_that_nobody_took_ends_with_its_supervisor() {
 
 #[test]
 fn a_shared_worker_starts_when_it_is_asked_for() {
-    let stage = Stage::new(&[]);
+    let stage = WorkerFolder::new(&[]);
     let supervisor = OnDemandSupervisor::new(stage.kind(POLICY));
     assert!(supervisor.running().is_none());
     assert!(stage.starts().is_empty());
@@ -311,7 +311,7 @@ fn a_shared_worker_starts_when_it_is_asked_for() {
 
 #[test]
 fn a_shared_worker_rests_and_is_refused_after_the_most_ends() {
-    let stage = Stage::new(&["bad"]);
+    let stage = WorkerFolder::new(&["bad"]);
     let long = RestartPolicy { free_ends: 1, first_rest: LONG * 60, max_rest: LONG * 60, ..POLICY };
     let supervisor = OnDemandSupervisor::new(stage.kind(long));
     let told = [(); 3].map(|()| supervisor.take().unwrap_err());

@@ -10,7 +10,7 @@ use crate::config::ModelConfig;
 use crate::repository::{FolderStamp, ModelId};
 use crate::statistics::StatisticsRecorder;
 
-/// Where a model's files and its configuration come from.
+/// Sources of a model's files and of its configuration.
 #[derive(Clone, Debug)]
 pub(super) struct ModelSource {
     pub(super) dir: PathBuf,
