@@ -186,7 +186,7 @@ impl SliceUnpacker<'_> {
                     unsafe {
                         if from * SLICE >= b.n() {
                             self.nothing(s, slice, unit, column);
-                        } else if B >= FP16 {
+                        } else if const { B >= FP16 } {
                             self.floats::<S, B>(s, slice, from, unit, column);
                         } else {
                             self.unit::<S, B>(s, slice, from, unit, column);

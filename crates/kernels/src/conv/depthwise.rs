@@ -182,6 +182,7 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
         let width = w.out[2];
         let lines = &lines[..];
         let most = match width {
+            _ if const { !S::FUSED } && width >= 4 => 4,
             _ if width.is_multiple_of(8) => 8,
             _ if width.is_multiple_of(7) => 7,
             8.. => 8,
@@ -192,14 +193,15 @@ impl<T: RealCell> DepthwiseRows<'_, T> {
         while column < width {
             let at = column.min(width - most);
             match most {
-                8 => s.enter(DepthwiseLine::<T, 8, KW, SW> {
+                // Instruction sets without enough registers have no long lines to compile.
+                8 if const { S::FUSED } => s.enter(DepthwiseLine::<T, 8, KW, SW> {
                     rows: self,
                     lines,
                     row,
                     column: at,
                     range,
                 }),
-                7 => s.enter(DepthwiseLine::<T, 7, KW, SW> {
+                7 if const { S::FUSED } => s.enter(DepthwiseLine::<T, 7, KW, SW> {
                     rows: self,
                     lines,
                     row,

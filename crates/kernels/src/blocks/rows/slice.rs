@@ -126,13 +126,15 @@ impl<const B: u32, const R: usize> IsaKernel for RowSlice<'_, B, R> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if B >= FP16 {
-            return self.halves(s);
-        }
-        for column in (0..SLICE).step_by(S::LANES) {
-            let totals = self.floats(s, column);
-            // SAFETY: 16 sums for each row.
-            unsafe { self.store(s, column, &totals) };
+        // A constant, so that the other arm is not compiled for this format.
+        if const { B >= FP16 } {
+            self.halves(s);
+        } else {
+            for column in (0..SLICE).step_by(S::LANES) {
+                let totals = self.floats(s, column);
+                // SAFETY: 16 sums for each row.
+                unsafe { self.store(s, column, &totals) };
+            }
         }
     }
 }
