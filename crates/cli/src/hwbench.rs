@@ -10,7 +10,8 @@ use galatea_kernels::gemm::{GemmBlocking, gemm_cut};
 use galatea_kernels::int8::{
     ByteForm, ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8,
 };
-use galatea_kernels::isa::{Bf16Isa, DotIsa, IsaKernel, Simd};
+use galatea_kernels::isa::{Bf16Isa, DotIsa};
+use galatea_kernels::peak::flops_per_ns;
 use galatea_kernels::{
     GemmEpilogue, Isa, KernelContext, MatrixSize, PackedB, StridedMatrix, ThreadPool, Transposition,
 };
@@ -378,7 +379,7 @@ impl BenchPrecision {
                 threads,
                 time_ns: trial.time_ns.unwrap_or(0.0),
                 giga,
-                share: giga / (peak(Isa::detect()) * threads as f64),
+                share: giga / (flops_per_ns() * threads as f64),
                 chosen: trial.candidate == outcome.best,
                 refused: refused.map(|refused| refused.reason.clone()),
             }
@@ -422,47 +423,8 @@ impl TuningTarget for PrecisionProducts {
 
     fn least_ns(&self, candidate: usize) -> Option<f64> {
         let pool = self.pools.get(*self.space.point(candidate).get(1)?)?;
-        Some(self.operations? / (peak(Isa::detect()) * pool.threads() as f64))
+        Some(self.operations? / (flops_per_ns() * pool.threads() as f64))
     }
-}
-
-/// Multiplies and adds in registers only.
-struct RegisterLoop(f32);
-
-/// Rounds of [`RegisterLoop`].
-const ROUNDS: usize = 100_000;
-/// Sums that do not wait for each other.
-const SUMS: usize = 12;
-
-impl IsaKernel for RegisterLoop {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f32 {
-        let x = s.splat(self.0);
-        let mut sums = [s.splat(0.0); SUMS];
-        for _ in 0..ROUNDS {
-            for sum in &mut sums {
-                *sum = s.fma(*sum, x, x);
-            }
-        }
-        let total = sums.into_iter().reduce(|a, b| s.add(a, b));
-        total.map_or(0.0, |total| s.reduce_add(total))
-    }
-}
-
-/// Operations in a nanosecond that one thread keeps up in registers: the fastest of some runs.
-pub(super) fn peak(isa: Isa) -> f64 {
-    static FOUND: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let mut best = f64::INFINITY;
-        for _ in 0..20 {
-            let start = Instant::now();
-            std::hint::black_box(isa.run(RegisterLoop(std::hint::black_box(0.5))));
-            best = best.min(start.elapsed().as_secs_f64() * 1e9);
-        }
-        2.0 * SUMS as f64 * ROUNDS as f64 * isa.lanes() as f64 / best.max(1e-9)
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use galatea_apple::accelerate::{
     BlasLibrary, BlasOperand, BlasSizes, GemmScaling, OperandOrientation,
 };
 use galatea_coreml::NeuralEngine;
-use galatea_kernels::Isa;
+use galatea_kernels::peak::{flops_per_ns, read_bytes_per_ns};
 use galatea_providers::{HostCapabilities, HostCores};
 use galatea_runtime::chips::{ChipFacts, ChipFigure, FigureConfidence, FigureSource};
 use galatea_runtime::tune::SearchLimits;
@@ -18,9 +18,7 @@ use super::{engine, say};
 use galatea::host;
 use galatea_server::logging;
 
-/// Bytes that each thread reads to measure memory: more than caches hold.
-const BYTES_READ: usize = 64 << 20;
-/// Times that memory is read, and that the system's library multiplies; the fastest counts.
+/// Times that the system's library multiplies; the fastest counts.
 const ROUNDS: usize = 7;
 /// Rows, terms and columns of the products that are measured.
 const LENGTHS: BenchLengths = BenchLengths { m: 768, k: 768, n: 768 };
@@ -71,11 +69,11 @@ fn measure(lengths: BenchLengths) -> Result<ChipFacts, String> {
     put(ChipFigure::PerformanceCores, cores as f64, None);
     let memory = host::machine_memory_bytes().map_or(0.0, |bytes| bytes as f64 / 1e9);
     put(ChipFigure::MaxGb, memory, None);
-    let vector = hwbench::peak(Isa::detect());
+    let vector = flops_per_ns();
     put(ChipFigure::VectorGflops, vector, Some(measured("one core's multiply-adds in registers")));
     put(
         ChipFigure::Bandwidth,
-        bandwidth(cores),
+        read_bytes_per_ns(cores),
         Some(measured(&format!("reading, {cores} threads"))),
     );
     let limits = SearchLimits { samples: 9, time: TIME, ..SearchLimits::default() };
@@ -134,35 +132,6 @@ fn system_gflops(lengths: BenchLengths) -> Option<f64> {
 fn rounded(value: f64) -> f64 {
     let scale = 10_f64.powf(3.0 - value.abs().log10().floor());
     (value * scale).round() / scale
-}
-
-/// 10⁹ bytes a second that so many threads read.
-fn bandwidth(threads: usize) -> f64 {
-    let words = BYTES_READ / size_of::<u64>();
-    let blocks: Vec<Vec<u64>> = (0..threads).map(|at| vec![at as u64 + 1; words]).collect();
-    let mut best = f64::INFINITY;
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            for block in &blocks {
-                scope.spawn(|| std::hint::black_box(sum(std::hint::black_box(block))));
-            }
-        });
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    (threads * BYTES_READ) as f64 / best.max(1e-9) / 1e9
-}
-
-/// The sum of words, in lanes that do not wait for each other.
-fn sum(words: &[u64]) -> u64 {
-    const LANES: usize = 32;
-    let mut sums = [0_u64; LANES];
-    for words in words.chunks_exact(LANES) {
-        for (sum, word) in sums.iter_mut().zip(words) {
-            *sum = sum.wrapping_add(*word);
-        }
-    }
-    sums.into_iter().fold(0, u64::wrapping_add)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub mod lstm;
 pub mod norm;
 pub mod norm_channels;
 pub mod paged_attention;
+pub mod peak;
 pub mod permute;
 pub mod pooling;
 pub mod reduce;
