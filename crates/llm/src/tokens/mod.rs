@@ -100,7 +100,10 @@ impl Tokenizer {
     fn from_value(mut value: Value) -> Result<Self> {
         check::check(&mut value)?;
         let decoding = TokenDecoding::of(value.get("decoder").unwrap_or(&Value::Null));
-        let inner: tokenizers::Tokenizer = serde_json::from_value(value)
+        // From a text the library has compiled its reader itself; from values, this crate would compile another.
+        let inner = value
+            .to_string()
+            .parse::<tokenizers::Tokenizer>()
             .map_err(|e| LlmError::new(LlmErrorKind::Tokenizer, "tokenizer", e.to_string()))?;
         let bytes = TokenBytes::new(&inner, decoding)?;
         Ok(Self { inner, bytes, special: SpecialIds::default() })
