@@ -5,10 +5,10 @@ use std::fs;
 
 use crate::workspace::{WorkspaceFolders, read};
 
-/// Keys that each section of a chip file must hold.
+/// Keys that each section of a chip file must hold. The family of a GPU is absent where no source names it.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("cpu", &["performance_cores", "efficiency_cores", "features"]),
-    ("gpu", &["cores", "metal_family", "tflops_f32"]),
+    ("gpu", &["cores", "tflops_f32"]),
     ("neural_engine", &["cores", "engines", "fp16_tops", "int8", "int4"]),
     ("memory", &["bandwidth_gb_per_s", "max_gb"]),
 ];

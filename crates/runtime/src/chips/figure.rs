@@ -24,6 +24,9 @@ pub enum ChipFigure {
     GpuTflops,
     /// FP16 Tflop/s of the GPU's instructions on matrices, where it has units of their own for them.
     GpuMatrixTflops,
+    /// FP16 Tflop/s of neural accelerators in the GPU's cores, which only Metal 4's tensor operations reach.
+    /// No kernel here has them, so costs do not count them.
+    NeuralAcceleratorTflops,
     /// 10⁹ bytes a second of the GPU's memory, where it has its own.
     GpuBandwidth,
     /// Milliseconds to hand work over to the GPU and to wait for it.
@@ -93,6 +96,12 @@ pub const FIGURES: &[FigureRow] = &[
         ChipFigure::GpuMatrixTflops,
         "gpu.matrix_tflops_f16",
         "GPU's matrix units, FP16",
+        "Tflop/s",
+    ),
+    row(
+        ChipFigure::NeuralAcceleratorTflops,
+        "gpu.neural_accelerator_tflops_f16",
+        "GPU's neural accelerators, FP16",
         "Tflop/s",
     ),
     row(ChipFigure::GpuBandwidth, "gpu.bandwidth_gb_per_s", "GPU's own memory", "GB/s"),

@@ -31,7 +31,9 @@ const FILES: &[&str] = &[
     include_str!("../../chips/apple-m4.toml"),
     include_str!("../../chips/apple-m5-max.toml"),
     include_str!("../../chips/apple-m5-pro.toml"),
+    include_str!("../../chips/apple-m5-ultra.toml"),
     include_str!("../../chips/apple-m5.toml"),
+    include_str!("../../chips/apple-m6.toml"),
 ];
 
 /// Facts about a chip, or about its nearest relative.
@@ -177,7 +179,8 @@ mod tests {
         assert_eq!(name("Apple M6 Pro"), Some("Apple M5 Pro"));
         assert_eq!(name("Apple M9 Max"), Some("Apple M5 Max"));
         assert_eq!(name("Apple M4 Ultra"), Some("Apple M3 Ultra"));
-        assert!(find("Apple M5").unwrap().exact && !find("Apple M6").unwrap().exact);
+        assert_eq!(name("Apple M7"), Some("Apple M6"));
+        assert!(find("Apple M6").unwrap().exact && !find("Apple M7").unwrap().exact);
         for other in ["Apple A17 Pro", "Intel(R) Xeon(R)", ""] {
             assert_eq!(name(other), None);
         }

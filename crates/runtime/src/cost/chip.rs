@@ -388,6 +388,27 @@ mod tests {
     }
 
     #[test]
+    fn neural_accelerators_of_the_gpu_count_for_nothing_while_no_kernel_uses_them() {
+        let text = |accelerators: &str| {
+            format!(
+                "name = \"X\"\nprovenance = \"stated\"\nconfidence = \"low\"\n\
+                 [gpu]\ntflops_f32 = 4\n{accelerators}[memory]\nbandwidth_gb_per_s = 150\n"
+            )
+        };
+        let gpu = |text: &str| {
+            let model = CostModel::of(&ChipFacts::read(text).unwrap(), 0);
+            *model.unit(ComputeUnit::Gpu).unwrap()
+        };
+        let plain = gpu(&text(""));
+        assert_eq!(gpu(&text("neural_accelerator_tflops_f16 = 17\n")), plain);
+        // What kernels do reach counts.
+        assert!(gpu(&text("matrix_tflops_f16 = 17\n")).operations > 4.0 * plain.operations);
+        for facts in chips::chips() {
+            assert!(facts.list(ChipFigure::GpuMatrixTflops).is_empty(), "{}", facts.name);
+        }
+    }
+
+    #[test]
     fn a_chip_has_the_units_that_enough_is_known_of() {
         for facts in chips::chips() {
             let model = CostModel::of(facts, 0);
