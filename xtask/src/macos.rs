@@ -3,6 +3,7 @@
 //! Two toolchains serve: rustup's with its `aarch64-apple-darwin` target, or Debian's `rustc-web`
 //! with the standard library's source, which it compiles for the target itself.
 
+mod compiler;
 mod linker;
 mod stubs;
 
@@ -15,6 +16,7 @@ use crate::python;
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 
+pub(crate) use compiler::compile_with_zig;
 pub(crate) use linker::link_with_zig;
 
 const TARGET: &str = "aarch64-apple-darwin";
@@ -32,6 +34,8 @@ pub(crate) fn check(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<
     let Some(packages) = scope.cargo_packages() else { return Ok(()) };
     let rustup = debian::rustup_has(TARGET)?;
     let lints = rustup || Path::new(DEBIAN_CLIPPY).exists();
+    let python = python::environment(workspace)?;
+    compiler::write(&compiler_path(workspace), &python)?;
     let mut command = for_target(workspace, if lints { "clippy" } else { "check" })?;
     command.args(packages).arg("--all-targets");
     if lints {
@@ -49,6 +53,7 @@ pub(crate) fn link(workspace: &WorkspaceFolders) -> Result<(), String> {
     stubs::write(&root)?;
     linker::write(&linker_path(workspace), &python, &root)?;
     linker::prove(&linker_path(workspace), &root)?;
+    compiler::write(&compiler_path(workspace), &python)?;
     let mut command = for_target(workspace, "build")?;
     // The example goes through every door to Core ML, which the program need not.
     command.args(["--package", "galatea-cli", "--bins", "--package", "galatea-apple"]);
@@ -64,6 +69,11 @@ fn system_root(workspace: &WorkspaceFolders) -> PathBuf {
 /// The program that rustc calls to link.
 fn linker_path(workspace: &WorkspaceFolders) -> PathBuf {
     workspace.target.join("macos-linker")
+}
+
+/// The program that build scripts call to compile C.
+fn compiler_path(workspace: &WorkspaceFolders) -> PathBuf {
+    workspace.target.join("macos-compiler")
 }
 
 /// A command of cargo's for the target.
@@ -86,6 +96,7 @@ fn for_target(workspace: &WorkspaceFolders, name: &str) -> Result<Command, Strin
     command
         .env("CARGO_TARGET_DIR", workspace.target.join("macos"))
         .env("CARGO_TARGET_AARCH64_APPLE_DARWIN_LINKER", linker_path(workspace))
+        .env("CC_aarch64_apple_darwin", compiler_path(workspace))
         .env("CARGO_PROFILE_DEV_DEBUG", "none")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         // Debian has no `rust-objcopy` to strip with.

@@ -55,6 +55,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "operators" if rest.is_empty() => steps::operators(&WorkspaceFolders::find()?),
         // Called by rustc, where `link-macos` has named it as its linker.
         "zig-link" => macos::link_with_zig(rest),
+        // Called by build scripts that compile C for macOS.
+        "zig-compile" => macos::compile_with_zig(rest),
         "measure" if rest.is_empty() => names::measure(&WorkspaceFolders::find()?),
         "arrows" if rest == ["--settle"] => rooms::settle(&WorkspaceFolders::find()?),
         "names" if rest == ["--settle"] => names::settle(&WorkspaceFolders::find()?),

@@ -6,10 +6,10 @@
 //! - [`MultiArray`]: what goes in and comes out, without a copy where its memory is fit for that.
 //! - [`devices`] and [`plan`]: what there is, and which operator Core ML means to give to what.
 //!
-//! Core ML raises Objective-C exceptions where it is misused, and an exception ends the process. So
-//! names, data types, shapes and strides are checked here before it is asked, and what is newer than
-//! macOS 13 is looked up when it is first needed: where it is missing, the error names the version
-//! that has it.
+//! Core ML raises Objective-C exceptions where it is misused, and one that is raised on a thread of its own ends
+//! the process. So names, data types, shapes and strides are checked here before it is asked. Every call is
+//! guarded too: an exception that reaches it is an error with its name and reason. What is newer than macOS 13
+//! is looked up when it is first needed: where it is missing, the error names the version that has it.
 //!
 //! Source: Apple, Core ML documentation and headers.
 

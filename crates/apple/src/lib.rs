@@ -17,6 +17,8 @@ pub mod bnns;
 mod cblas;
 mod chip;
 pub mod coreml;
+#[cfg(any(target_os = "macos", test))]
+mod exception;
 pub mod qos;
 pub mod sensors;
 mod sysctl;

@@ -10,13 +10,18 @@ use std::process::{Command, Stdio};
 use crate::process::run;
 
 /// The oldest macOS that the program runs on.
-const ZIG_TARGET: &str = "aarch64-macos.13.0";
+pub(super) const ZIG_TARGET: &str = "aarch64-macos.13.0";
 
 /// Writes the program that rustc calls.
 pub(super) fn write(script: &Path, python: &Path, root: &Path) -> Result<(), String> {
+    write_script(script, &[Path::new("zig-link"), python, root])
+}
+
+/// Writes a program that calls this one with words before its own arguments.
+pub(super) fn write_script(script: &Path, words: &[&Path]) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let words = [this.as_path(), Path::new("zig-link"), python, root];
-    let words: Vec<String> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+    let words = std::iter::once(this.as_path()).chain(words.iter().copied());
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
     let text = format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "));
     let wrong = |error: std::io::Error| format!("{}: {error}", script.display());
     fs::write(script, text).map_err(wrong)?;

@@ -78,7 +78,7 @@ impl MissingModel {
         none()
     }
 
-    pub(super) fn interface(&self) -> ModelInterface {
+    pub(super) fn interface(&self) -> Result<ModelInterface, CoreMlFault> {
         match self.0 {}
     }
 

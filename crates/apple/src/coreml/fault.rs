@@ -1,6 +1,8 @@
 //! Errors of Core ML.
 
 use crate::Unavailable;
+#[cfg(any(target_os = "macos", test))]
+use crate::exception::RaisedException;
 
 /// At what a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,12 @@ impl CoreMlFault {
     #[cfg(any(target_os = "macos", test))]
     pub(super) fn refused(kind: CoreMlFaultKind, what: &str, error: &SystemError) -> Self {
         Self::new(kind, format!("{what}: {}", error.text()))
+    }
+
+    /// The system raised an exception at `what`.
+    #[cfg(any(target_os = "macos", test))]
+    pub(super) fn raised(kind: CoreMlFaultKind, what: &str, exception: &RaisedException) -> Self {
+        Self::new(kind, format!("{what}: {exception}"))
     }
 }
 
@@ -143,6 +151,20 @@ mod tests {
     fn errors_are_followed_to_a_depth() {
         let deep = (0..40).fold(error(0, "leaf", Vec::new()), |e, n| error(n, "node", vec![e]));
         assert_eq!(deep.text().matches("below it").count(), DEPTH);
+    }
+
+    #[test]
+    fn an_exception_is_a_fault_of_the_call_that_raised_it() {
+        let exception = RaisedException {
+            name: Some("NSInvalidArgumentException".to_owned()),
+            reason: Some("no such key".to_owned()),
+        };
+        let fault = CoreMlFault::raised(CoreMlFaultKind::Predict, "prediction", &exception);
+        assert_eq!(fault.kind, CoreMlFaultKind::Predict);
+        assert_eq!(
+            fault.to_string(),
+            "prediction: Objective-C exception NSInvalidArgumentException: no such key"
+        );
     }
 
     #[test]

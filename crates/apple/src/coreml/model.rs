@@ -115,7 +115,7 @@ impl LoadedModel {
     pub fn load(compiled: &Path, options: &CoreMlLoadOptions) -> Result<Self, CoreMlFault> {
         folder(compiled)?;
         let model = NativeModel::load(compiled, options)?;
-        let interface = model.interface();
+        let interface = model.interface()?;
         let states = interface.states.clone();
         let kin = StateKinship { compiled: compiled.to_owned(), units: options.units, states };
         Ok(Self { model, interface, kin: Arc::new(kin) })

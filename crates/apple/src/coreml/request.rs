@@ -1,6 +1,8 @@
 //! Requests for predictions, and their results.
 
 use std::fmt;
+#[cfg(any(target_os = "macos", test))]
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CoreMlFault, CoreMlFaultKind, MultiArray, PredictionState};
 
@@ -111,6 +113,39 @@ impl Drop for PendingSubmission {
     }
 }
 
+/// Place that holds a submission while Core ML has it. Its handler and whoever started it share the place, and
+/// the first of them to finish answers: where Core ML raises an exception it may never let go of the handler.
+#[cfg(any(target_os = "macos", test))]
+#[derive(Debug, Clone)]
+pub(super) struct SubmissionSlot(Arc<Mutex<Option<PendingSubmission>>>);
+
+#[cfg(any(target_os = "macos", test))]
+impl SubmissionSlot {
+    pub(super) fn new(pending: PendingSubmission) -> Self {
+        Self(Arc::new(Mutex::new(Some(pending))))
+    }
+
+    /// Calls `look` with the submission; none where it has been answered.
+    #[cfg(target_os = "macos")]
+    pub(super) fn with<R>(&self, look: impl FnOnce(&PredictionSubmission) -> R) -> Option<R> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().and_then(PendingSubmission::submission).map(look)
+    }
+
+    /// Answers with what `result` makes of the submission, unless it has been answered.
+    pub(super) fn finish(
+        &self,
+        result: impl FnOnce(
+            &PredictionSubmission,
+        ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault>,
+    ) {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pending) = taken {
+            pending.finish(result);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
@@ -129,6 +164,18 @@ mod tests {
         pending.finish(|_| Ok(vec![("n".to_owned(), PredictionOutput::Int64(3))]));
         let outputs = answers.recv().unwrap().result.unwrap();
         assert!(matches!(outputs[..], [(_, PredictionOutput::Int64(3))]));
+        assert!(answers.recv().is_err());
+    }
+
+    #[test]
+    fn a_submission_whose_handler_is_never_let_go_is_answered_by_the_other_holder_and_once() {
+        let (pending, answers) = pending();
+        let slot = SubmissionSlot::new(pending);
+        let handler = std::mem::ManuallyDrop::new(slot.clone());
+        let fault = CoreMlFault::new(CoreMlFaultKind::Predict, "prediction: an exception");
+        slot.finish(|_| Err(fault));
+        handler.finish(|_| Ok(Vec::new()));
+        assert_eq!(answers.recv().unwrap().result.unwrap_err().text, "prediction: an exception");
         assert!(answers.recv().is_err());
     }
 

@@ -20,6 +20,7 @@ use objc2_foundation::{NSArray, NSError, NSNumber, NSURL};
 
 use super::fault::{DEPTH, SystemError};
 use super::{CoreMlFault, CoreMlFaultKind};
+use crate::exception::catching;
 
 /// Reads or sets a property of an object.
 macro_rules! property {
@@ -30,6 +31,15 @@ macro_rules! property {
     }};
 }
 use property;
+
+/// Calls Core ML for `what`. An exception that it raises is an error of this kind.
+fn guarded<R>(
+    kind: CoreMlFaultKind,
+    what: &str,
+    call: impl FnOnce() -> Result<R, CoreMlFault>,
+) -> Result<R, CoreMlFault> {
+    catching(call).unwrap_or_else(|raised| Err(CoreMlFault::raised(kind, what, &raised)))
+}
 
 /// The system's account of an error.
 fn refused(kind: CoreMlFaultKind, what: &str, error: &NSError) -> CoreMlFault {

@@ -9,7 +9,7 @@ use std::slice;
 use std::thread;
 
 use block2::RcBlock;
-use objc2::rc::{Retained, autoreleasepool};
+use objc2::rc::Retained;
 use objc2::{AnyThread, available};
 use objc2_core_foundation::{CFDictionary, CFRetained, CFString, CFType};
 use objc2_core_ml::{MLMultiArray, MLMultiArrayDataType};
@@ -22,7 +22,7 @@ use objc2_foundation::{NSArray, NSNumber};
 
 use super::super::layout::ArrayLayout;
 use super::super::{ArrayDataType, CoreMlFault, CoreMlFaultKind, MultiArray};
-use super::{numbers, property, refused, sizes};
+use super::{guarded, numbers, property, refused, sizes};
 
 /// An array, and the memory that it was given.
 pub(in super::super) struct Buffer {
@@ -50,9 +50,9 @@ impl Buffer {
         let release = RcBlock::new(move |_: NonNull<c_void>| {
             let _held = &owner;
         });
-        let shape = numbers(&layout.shape);
-        let strides = numbers(&layout.strides);
-        autoreleasepool(|_| {
+        guarded(CoreMlFaultKind::Memory, "array over memory", || {
+            let shape = numbers(&layout.shape);
+            let strides = numbers(&layout.strides);
             // SAFETY: the caller vouches for the memory; the block holds its owner.
             let made = unsafe {
                 MLMultiArray::initWithDataPointer_shape_dataType_strides_deallocator_error(
@@ -83,12 +83,14 @@ impl Buffer {
             _ => kCVPixelFormatType_OneComponent16Half,
         };
         let pixels = pixel_buffer(width, height, format)?;
-        let shape = numbers(&layout.shape);
-        // SAFETY: the pixels are as wide and as high as the shape needs them.
-        let array = unsafe {
-            MLMultiArray::initWithPixelBuffer_shape(MLMultiArray::alloc(), &pixels, &shape)
-        };
-        Ok(Self { array, given: None })
+        guarded(CoreMlFaultKind::Memory, "array in a surface", || {
+            let shape = numbers(&layout.shape);
+            // SAFETY: the pixels are as wide and as high as the shape needs them.
+            let array = unsafe {
+                MLMultiArray::initWithPixelBuffer_shape(MLMultiArray::alloc(), &pixels, &shape)
+            };
+            Ok(Self { array, given: None })
+        })
     }
 
     /// Core ML's array.
@@ -121,8 +123,12 @@ impl Buffer {
             answer.set(Some(catch_unwind(AssertUnwindSafe(|| look(bytes, &strides)))));
         });
         // SAFETY: the block is there until the call returns, and Core ML keeps no copy of it.
-        autoreleasepool(|_| unsafe { self.array.getBytesWithHandler(&block) });
+        let called = guarded(CoreMlFaultKind::Memory, "reading an array", || unsafe {
+            self.array.getBytesWithHandler(&block);
+            Ok(())
+        });
         drop(block);
+        called?;
         opened(answer.into_inner())
     }
 
@@ -146,8 +152,12 @@ impl Buffer {
             },
         );
         // SAFETY: the block is there until the call returns, and Core ML keeps no copy of it.
-        autoreleasepool(|_| unsafe { this.array.getMutableBytesWithHandler(&block) });
+        let called = guarded(CoreMlFaultKind::Memory, "writing an array", || unsafe {
+            this.array.getMutableBytesWithHandler(&block);
+            Ok(())
+        });
         drop(block);
+        called?;
         opened(answer.into_inner())
     }
 

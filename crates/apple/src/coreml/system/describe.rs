@@ -1,6 +1,6 @@
 //! `MLModelDescription`.
 
-use objc2::rc::{Retained, autoreleasepool};
+use objc2::rc::Retained;
 use objc2::runtime::{AnyObject, NSObjectProtocol};
 use objc2::sel;
 use objc2_core_ml::{
@@ -18,22 +18,20 @@ use super::{property, sizes};
 
 /// Returns the inputs, outputs and states of a model.
 pub(super) fn interface(model: &MLModel) -> ModelInterface {
-    autoreleasepool(|_| {
-        let described = property!(model.modelDescription());
-        let states = if described.respondsToSelector(sel!(stateDescriptionsByName)) {
-            features(&*property!(described.stateDescriptionsByName()))
-        } else {
-            Vec::new()
-        };
-        ModelInterface {
-            inputs: features(&*property!(described.inputDescriptionsByName())),
-            outputs: features(&*property!(described.outputDescriptionsByName())),
-            states,
-            predicted_feature: text(property!(described.predictedFeatureName())),
-            predicted_probabilities: text(property!(described.predictedProbabilitiesName())),
-            metadata: metadata(&described),
-        }
-    })
+    let described = property!(model.modelDescription());
+    let states = if described.respondsToSelector(sel!(stateDescriptionsByName)) {
+        features(&*property!(described.stateDescriptionsByName()))
+    } else {
+        Vec::new()
+    };
+    ModelInterface {
+        inputs: features(&*property!(described.inputDescriptionsByName())),
+        outputs: features(&*property!(described.outputDescriptionsByName())),
+        states,
+        predicted_feature: text(property!(described.predictedFeatureName())),
+        predicted_probabilities: text(property!(described.predictedProbabilitiesName())),
+        metadata: metadata(&described),
+    }
 }
 
 fn text(string: Option<Retained<NSString>>) -> Option<String> {

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::mem;
 use std::ptr::NonNull;
 
-use objc2::rc::{Retained, autoreleasepool};
+use objc2::rc::Retained;
 use objc2::runtime::{AnyObject, ProtocolObject};
 use objc2_core_ml::{
     MLCPUComputeDevice, MLComputeDeviceProtocol, MLGPUComputeDevice, MLNeuralEngineComputeDevice,
@@ -12,8 +12,8 @@ use objc2_core_ml::{
 use objc2_foundation::NSArray;
 use objc2_metal::MTLDevice;
 
-use super::super::{CoreMlDevice, CoreMlFault};
-use super::property;
+use super::super::{CoreMlDevice, CoreMlFault, CoreMlFaultKind};
+use super::{guarded, property};
 
 type AnyDevice = ProtocolObject<dyn MLComputeDeviceProtocol>;
 
@@ -27,7 +27,7 @@ pub(in super::super) fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
     let found = NonNull::new(found).ok_or_else(newer)?;
     // SAFETY: Core ML declares the function of this name with this type.
     let all = unsafe { mem::transmute::<NonNull<c_void>, AllDevices>(found) };
-    autoreleasepool(|_| {
+    guarded(CoreMlFaultKind::Load, "the list of devices", || {
         // SAFETY: it takes nothing and gives a list that is released later.
         let list = unsafe { all() };
         // SAFETY: the list is alive, or null.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::mpsc;
 
 use block2::RcBlock;
-use objc2::rc::{Retained, autoreleasepool};
+use objc2::rc::Retained;
 use objc2::runtime::AnyClass;
 use objc2_core_ml::{MLModel, MLMultiArray, MLState};
 use objc2_foundation::{NSError, NSString, NSURL};
@@ -19,7 +19,7 @@ use super::super::{
     PredictionState,
 };
 use super::configuration::configuration;
-use super::{buffer, describe, predict, refused, url};
+use super::{buffer, describe, guarded, predict, refused, url};
 
 /// A loaded model.
 pub(in super::super) struct NativeModel {
@@ -69,13 +69,15 @@ impl StateBuffers {
             let Some(array) = array else { return };
             answer.set(Some(catch_unwind(AssertUnwindSafe(|| buffer::returned(array).map(look)))));
         });
-        let name = NSString::from_str(name);
+        let state_name = NSString::from_str(name);
         // SAFETY: the state has an array of this name, as its model says; the block is there until the
         // call returns, and nobody predicts on the state, whose borrow the caller has.
-        autoreleasepool(|_| unsafe {
-            self.state.getMultiArrayForStateNamed_handler(&name, &block);
+        let called = guarded(CoreMlFaultKind::Memory, name, || unsafe {
+            self.state.getMultiArrayForStateNamed_handler(&state_name, &block);
+            Ok(())
         });
         drop(block);
+        called?;
         buffer::opened(answer.into_inner())?
     }
 }
@@ -85,7 +87,8 @@ impl NativeModel {
         compiled: &Path,
         options: &CoreMlLoadOptions,
     ) -> Result<Self, CoreMlFault> {
-        autoreleasepool(|_| {
+        let what = compiled.display().to_string();
+        guarded(CoreMlFaultKind::Load, &what, || {
             let url = url(compiled)?;
             let options = configuration(options)?;
             // SAFETY: both are alive, and the configuration has only what this system knows.
@@ -93,16 +96,15 @@ impl NativeModel {
                 unsafe { MLModel::modelWithContentsOfURL_configuration_error(&url, &options) };
             match loaded {
                 Ok(model) => Ok(Self { model }),
-                Err(error) => {
-                    let what = compiled.display().to_string();
-                    Err(refused(CoreMlFaultKind::Load, &what, &error))
-                }
+                Err(error) => Err(refused(CoreMlFaultKind::Load, &what, &error)),
             }
         })
     }
 
-    pub(in super::super) fn interface(&self) -> ModelInterface {
-        describe::interface(&self.model)
+    pub(in super::super) fn interface(&self) -> Result<ModelInterface, CoreMlFault> {
+        guarded(CoreMlFaultKind::Load, "description of a model", || {
+            Ok(describe::interface(&self.model))
+        })
     }
 
     pub(in super::super) fn new_state(&self) -> Result<StateBuffers, CoreMlFault> {
@@ -110,8 +112,9 @@ impl NativeModel {
             return Err(CoreMlFault::newer("the state of a model", "15"));
         }
         // SAFETY: a system with the class has the method.
-        let state = autoreleasepool(|_| unsafe { self.model.newState() });
-        Ok(StateBuffers { state })
+        guarded(CoreMlFaultKind::Memory, "state of a model", || unsafe {
+            Ok(StateBuffers { state: self.model.newState() })
+        })
     }
 
     pub(in super::super) fn predict(
@@ -121,11 +124,13 @@ impl NativeModel {
         backings: &[(&str, &MultiArray)],
         state: Option<&PredictionState>,
     ) -> Result<Vec<(String, PredictionOutput)>, CoreMlFault> {
-        autoreleasepool(|_| predict::run(&self.model, interface, inputs, backings, state))
+        guarded(CoreMlFaultKind::Predict, "prediction", || {
+            predict::run(&self.model, interface, inputs, backings, state)
+        })
     }
 
     pub(in super::super) fn submit(&self, interface: &ModelInterface, pending: PendingSubmission) {
-        autoreleasepool(|_| predict::start(&self.model, interface, pending));
+        predict::start(&self.model, interface, pending);
     }
 }
 
@@ -133,17 +138,17 @@ impl NativeModel {
 pub(in super::super) fn compile(package: &Path) -> Result<PathBuf, CoreMlFault> {
     let (sender, receiver) = mpsc::channel();
     let what = package.display().to_string();
-    autoreleasepool(|_| {
+    guarded(CoreMlFaultKind::Compile, &what.clone(), || {
         let url = url(package)?;
         let handler = RcBlock::new(move |folder: *mut NSURL, error: *mut NSError| {
             // SAFETY: the folder's name is alive while the block runs, or null.
             let folder = unsafe { folder.as_ref() };
             // SAFETY: so is the error.
             let error = unsafe { error.as_ref() };
-            let result = match error {
+            let result = guarded(CoreMlFaultKind::Compile, &what, || match error {
                 Some(error) => Err(refused(CoreMlFaultKind::Compile, &what, error)),
                 None => Ok(folder.and_then(NSURL::to_file_path)),
-            };
+            });
             // Nobody waits any more only when the whole process ends.
             let _ = sender.send(result);
         });

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use block2::RcBlock;
-use objc2::rc::{Retained, autoreleasepool};
+use objc2::rc::Retained;
 use objc2::runtime::AnyClass;
 use objc2_core_ml::{
     MLComputePlan, MLComputePlanDeviceUsage, MLModelStructure, MLModelStructureNeuralNetwork,
@@ -15,7 +15,7 @@ use objc2_foundation::NSError;
 use super::super::plan::{CoreMlPlannedOperator, DEPTH, EnclosingBlock};
 use super::super::{CoreMlDevice, CoreMlFault, CoreMlFaultKind, CoreMlLoadOptions};
 use super::configuration::configuration;
-use super::{device, property, refused, url};
+use super::{device, guarded, property, refused, url};
 
 type Planned = Result<Vec<CoreMlPlannedOperator>, CoreMlFault>;
 
@@ -25,7 +25,7 @@ pub(in super::super) fn plan(compiled: &Path, options: &CoreMlLoadOptions) -> Pl
     }
     let (sender, receiver) = mpsc::channel::<Planned>();
     let what = compiled.display().to_string();
-    autoreleasepool(|_| {
+    guarded(CoreMlFaultKind::Plan, &what.clone(), || {
         let url = url(compiled)?;
         let options = configuration(options)?;
         // The plan is read where it arrives, since it may be bound to that thread.
@@ -34,11 +34,11 @@ pub(in super::super) fn plan(compiled: &Path, options: &CoreMlLoadOptions) -> Pl
             let plan = unsafe { plan.as_ref() };
             // SAFETY: so is the error.
             let error = unsafe { error.as_ref() };
-            let planned = match (plan, error) {
-                (Some(plan), None) => Ok(autoreleasepool(|_| operators(plan))),
+            let planned = guarded(CoreMlFaultKind::Plan, &what, || match (plan, error) {
+                (Some(plan), None) => Ok(operators(plan)),
                 (_, Some(error)) => Err(refused(CoreMlFaultKind::Plan, &what, error)),
                 (None, None) => Err(nothing(&what)),
-            };
+            });
             // Nobody waits any more only when the whole process ends.
             let _ = sender.send(planned);
         });

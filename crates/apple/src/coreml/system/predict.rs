@@ -1,7 +1,6 @@
 //! Predictions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 
 use block2::RcBlock;
 use objc2::rc::Retained;
@@ -13,12 +12,12 @@ use objc2_core_ml::{
 };
 use objc2_foundation::{NSDictionary, NSError, NSNumber, NSString};
 
-use super::super::request::PendingSubmission;
+use super::super::request::{PendingSubmission, SubmissionSlot};
 use super::super::{
     CoreMlFault, CoreMlFaultKind, InterfaceFeature, LabelKeyKind, ModelInterface, MultiArray,
     PredictionOutput, PredictionState, PredictionSubmission,
 };
-use super::{buffer, property, refused};
+use super::{buffer, guarded, property, refused};
 
 type Features = ProtocolObject<dyn MLFeatureProvider>;
 type Outputs = Result<Vec<(String, PredictionOutput)>, CoreMlFault>;
@@ -53,31 +52,31 @@ pub(super) fn run(
 
 /// Starts a prediction.
 pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: PendingSubmission) {
-    if !model.respondsToSelector(sel!(predictionFromFeatures:options:completionHandler:)) {
-        let fault = CoreMlFault::newer("a prediction that nobody waits for", "14");
-        return pending.finish(|_| Err(fault));
+    let slot = SubmissionSlot::new(pending);
+    let begun = guarded(CoreMlFaultKind::Predict, "prediction", || begin(model, interface, &slot));
+    if let Err(fault) = begun {
+        slot.finish(|_| Err(fault));
     }
-    let Some(submission) = pending.submission() else { return };
-    let inputs = match features(&named(&submission.inputs)) {
-        Ok(inputs) => inputs,
-        Err(fault) => return pending.finish(|_| Err(fault)),
-    };
-    let options = options(&named(&submission.backings));
-    let state = submission.state.as_ref().map(|state| state.buffers().state().retain());
-    let wanted = interface.outputs.clone();
-    let pending = Mutex::new(Some(pending));
-    let handler = RcBlock::new(move |given: *mut Features, error: *mut NSError| {
-        let taken = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(pending) = taken else { return };
-        // SAFETY: the outputs are alive while the block runs, or null.
-        let given = unsafe { given.as_ref() };
-        // SAFETY: so is the error.
-        let error = unsafe { error.as_ref() };
-        // A panic of whoever is told has been reported, and may not pass through Core ML.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            pending.finish(|submission| answer(&wanted, submission, given, error));
-        }));
+}
+
+/// Hands a submission to Core ML, which answers it from a thread of its own.
+fn begin(
+    model: &MLModel,
+    interface: &ModelInterface,
+    slot: &SubmissionSlot,
+) -> Result<(), CoreMlFault> {
+    if !model.respondsToSelector(sel!(predictionFromFeatures:options:completionHandler:)) {
+        return Err(CoreMlFault::newer("a prediction that nobody waits for", "14"));
+    }
+    let handed = slot.with(|submission| {
+        let inputs = features(&named(&submission.inputs))?;
+        let options = options(&named(&submission.backings));
+        let state = submission.state.as_ref().map(|state| state.buffers().state().retain());
+        Ok::<_, CoreMlFault>((inputs, options, state))
     });
+    let Some(handed) = handed else { return Ok(()) };
+    let (inputs, options, state) = handed?;
+    let handler = handler(interface.outputs.clone(), slot.clone());
     let inputs = ProtocolObject::from_ref(&*inputs);
     match state {
         // SAFETY: the inputs and outputs fit the model, as was checked; the block holds the arrays
@@ -93,6 +92,28 @@ pub(super) fn start(model: &MLModel, interface: &ModelInterface, pending: Pendin
             );
         },
     }
+    Ok(())
+}
+
+/// Returns the block that answers a submission with what Core ML gives.
+fn handler(
+    wanted: Vec<InterfaceFeature>,
+    slot: SubmissionSlot,
+) -> RcBlock<dyn Fn(*mut Features, *mut NSError)> {
+    RcBlock::new(move |given: *mut Features, error: *mut NSError| {
+        // SAFETY: the outputs are alive while the block runs, or null.
+        let given = unsafe { given.as_ref() };
+        // SAFETY: so is the error.
+        let error = unsafe { error.as_ref() };
+        // A panic of whoever is told has been reported, and may not pass through Core ML.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            slot.finish(|submission| {
+                guarded(CoreMlFaultKind::Predict, "prediction", || {
+                    answer(&wanted, submission, given, error)
+                })
+            });
+        }));
+    })
 }
 
 fn answer(
