@@ -33,6 +33,8 @@ pub struct EngineHost {
     pub worker: WorkerCommand,
     /// Where compiled packages are kept.
     pub cache: CompiledCache,
+    /// Sentence for the log when the cache is first used, such as that it does not outlast the process.
+    pub warning: Option<String>,
 }
 
 static HOST: OnceLock<EngineHost> = OnceLock::new();
@@ -53,7 +55,12 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     static ENGINE: Mutex<Option<Arc<WorkerEngine>>> = Mutex::new(None);
     let host = HOST.get()?;
     let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = || Arc::new(WorkerEngine::new(host.worker.clone(), WorkerLimits::default()));
+    let made = || {
+        if let Some(warning) = &host.warning {
+            tracing::warn!("{warning}");
+        }
+        Arc::new(WorkerEngine::new(host.worker.clone(), WorkerLimits::default()))
+    };
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
 }
 

@@ -420,7 +420,7 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     use galatea_runtime::{ExecutionProvider, ProviderWish, Run, Session, SessionOptions};
     let folder = tempfile::tempdir().unwrap();
     let cache = CompiledCache::new(folder.path().join("cache"), DEFAULT_LIMIT_BYTES);
-    set_host(EngineHost { worker: command(), cache });
+    set_host(EngineHost { worker: command(), cache, warning: None });
     let provider = CoreMlProvider::new();
     let set = |all: &[(&str, &str)]| {
         let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -115,6 +115,29 @@ impl EntryConditions<'_> {
     }
 }
 
+/// Folders that the environment and the system know of a user.
+#[derive(Debug, Default)]
+struct KnownFolders {
+    /// `HOME`.
+    home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`.
+    caches: Option<PathBuf>,
+    /// The home in the system's list of users.
+    user: Option<PathBuf>,
+}
+
+impl KnownFolders {
+    /// Returns the folder of caches. Paths that are not absolute count as unknown.
+    fn caches(self, on_macos: bool) -> Option<PathBuf> {
+        let absolute = |path: Option<PathBuf>| path.filter(|path| path.is_absolute());
+        let home = absolute(self.home).or(absolute(self.user));
+        if on_macos {
+            return home.map(|home| home.join("Library/Caches"));
+        }
+        absolute(self.caches).or_else(|| home.map(|home| home.join(".cache")))
+    }
+}
+
 impl ModelCache {
     /// The cache in a folder, which is made when it is needed; entries that were not used for the
     /// longest time go when all together have more than `limit_bytes`.
@@ -131,18 +154,18 @@ impl ModelCache {
     }
 
     /// The folder where systems keep what programs can make anew: `~/Library/Caches` on macOS,
-    /// elsewhere `$XDG_CACHE_HOME` or `~/.cache`. `None` where no home is known.
+    /// elsewhere `$XDG_CACHE_HOME` or `~/.cache`. Services are often started without `HOME`: then
+    /// the home is the one that the system has for the user. `None` where no home is known.
     #[must_use]
     pub fn default_folder() -> Option<PathBuf> {
-        let set =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let home = || set("HOME");
-        let caches = if cfg!(target_os = "macos") {
-            home().map(|home| home.join("Library/Caches"))
-        } else {
-            set("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")))
+        let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let known = KnownFolders {
+            home: set("HOME"),
+            caches: set("XDG_CACHE_HOME"),
+            // Without the variable, this asks the system's list of users.
+            user: std::env::home_dir(),
         };
-        caches.map(|caches| caches.join("galatea/models"))
+        known.caches(cfg!(target_os = "macos")).map(|caches| caches.join("galatea/models"))
     }
 
     fn session(
@@ -332,4 +355,31 @@ fn constant_bytes(graph: &Graph) -> usize {
     let bodies = graph.nodes.iter().flat_map(|node| node.operator.bodies());
     let inner: usize = bodies.map(|body| constant_bytes(body.graph())).sum();
     own.map(Tensor::size_bytes).sum::<usize>() + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(home: &str, caches: &str, user: &str) -> KnownFolders {
+        let set = |text: &str| (!text.is_empty()).then(|| PathBuf::from(text));
+        KnownFolders { home: set(home), caches: set(caches), user: set(user) }
+    }
+
+    #[test]
+    fn a_service_without_home_keeps_its_caches_where_its_user_does() {
+        let caches = known("", "", "/var/root").caches(true);
+        assert_eq!(caches, Some(PathBuf::from("/var/root/Library/Caches")));
+        let caches = known("", "", "/root").caches(false);
+        assert_eq!(caches, Some(PathBuf::from("/root/.cache")));
+    }
+
+    #[test]
+    fn what_is_set_comes_before_what_the_system_knows() {
+        let set = || known("/home/a", "/caches", "/root");
+        assert_eq!(set().caches(true), Some(PathBuf::from("/home/a/Library/Caches")));
+        assert_eq!(set().caches(false), Some(PathBuf::from("/caches")));
+        assert_eq!(known("relative", "", "").caches(false), None);
+        assert_eq!(known("", "", "").caches(true), None);
+    }
 }
