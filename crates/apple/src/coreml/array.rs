@@ -18,6 +18,8 @@ pub struct MultiArray {
     data_type: ArrayDataType,
     shape: Vec<usize>,
     writable: bool,
+    /// True if it lies in a surface that was made for it.
+    surface: bool,
     /// Its memory, where the array was made with memory of its own.
     pages: Option<Arc<ZeroedPages>>,
 }
@@ -109,19 +111,19 @@ impl MultiArray {
         let layout = ArrayLayout::contiguous(data_type, shape)?;
         let (width, height) = check::surface(&layout)?;
         let buffer = Buffer::surface(width, height, &layout)?;
-        Ok(Self::of(buffer, &layout, true))
+        Ok(Self { surface: true, ..Self::of(buffer, &layout, true) })
     }
 
     fn of(buffer: Buffer, layout: &ArrayLayout, writable: bool) -> Self {
         let data_type = layout.data_type;
         let shape = layout.shape.clone();
-        Self { buffer, data_type, shape, writable, pages: None }
+        Self { buffer, data_type, shape, writable, surface: false, pages: None }
     }
 
     /// An array that a model made.
     #[cfg(target_os = "macos")]
     pub(super) fn returned(buffer: Buffer, data_type: ArrayDataType, shape: Vec<usize>) -> Self {
-        Self { buffer, data_type, shape, writable: false, pages: None }
+        Self { buffer, data_type, shape, writable: false, surface: false, pages: None }
     }
 
     /// Says that nobody else reads or writes the array's memory, whosever it is.
@@ -146,6 +148,12 @@ impl MultiArray {
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.data_type.size_bytes()
+    }
+
+    /// Returns whether it lies in a surface of its own ([`MultiArray::on_surface`]).
+    #[must_use]
+    pub fn is_surface(&self) -> bool {
+        self.surface
     }
 
     /// Calls `look` with the bytes and the strides, in elements.

@@ -14,6 +14,7 @@ use galatea_apple::coreml::{
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
+use super::surface_pool::SurfacePool;
 use super::{
     CoreMlEngine, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions, EngineModel,
     EnginePlannedOperator, NamedTensor, PredictionCallback, StateNumber, check,
@@ -162,8 +163,8 @@ struct LoadedFunction {
     /// One thread asks it at a time; predictions go on beside each other.
     model: Mutex<LoadedModel>,
     interface: EngineInterface,
-    /// True if arrays of FP16 lie in surfaces, which the Neural Engine reads without a copy.
-    surfaces: bool,
+    /// Surfaces for arrays of FP16, which the Neural Engine reads without a copy; none for other units.
+    surfaces: Option<Arc<SurfacePool>>,
     /// True if this macOS predicts while nobody waits.
     asynchronous: bool,
     compiled: PathBuf,
@@ -189,8 +190,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// An array in a surface of the pool, for the type that surfaces are good for.
+fn surface_of(
+    surfaces: Option<&SurfacePool>,
+    data_type: ArrayDataType,
+    shape: &[usize],
+) -> Option<MultiArray> {
+    let pool = surfaces.filter(|_| data_type == ArrayDataType::Float16)?;
+    pool.take(data_type, shape, || MultiArray::on_surface(data_type, shape)).ok()
+}
+
 /// An array of a tensor: in a surface, else where the tensor lies.
-fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> {
+fn array_of(tensor: &Tensor, surfaces: Option<&SurfacePool>) -> Result<MultiArray, EngineError> {
     let data_type = array_type(tensor.dtype())?;
     let shape = tensor.shape();
     let copied = |mut array: MultiArray| {
@@ -199,10 +210,7 @@ fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> 
         array.copy_from(bytes).map_err(told)?;
         Ok(array)
     };
-    if surfaces
-        && data_type == ArrayDataType::Float16
-        && let Ok(surface) = MultiArray::on_surface(data_type, shape)
-    {
+    if let Some(surface) = surface_of(surfaces, data_type, shape) {
         return copied(surface);
     }
     match tensor.memory() {
@@ -213,8 +221,8 @@ fn array_of(tensor: &Tensor, surfaces: bool) -> Result<MultiArray, EngineError> 
     }
 }
 
-/// The tensor of an array: its memory, where it has one of its own.
-fn tensor_of(array: MultiArray) -> Result<Tensor, EngineError> {
+/// The tensor of an array: its memory, where it has one of its own. A surface goes to the pool.
+fn tensor_of(array: MultiArray, surfaces: Option<&SurfacePool>) -> Result<Tensor, EngineError> {
     let dtype = element(array.data_type());
     let shape = array.shape().to_vec();
     let made = match array.into_memory() {
@@ -222,6 +230,9 @@ fn tensor_of(array: MultiArray) -> Result<Tensor, EngineError> {
         Err(array) => {
             let mut bytes = vec![0; array.len_bytes()];
             array.copy_to(&mut bytes).map_err(told)?;
+            if let Some(pool) = surfaces {
+                pool.give_back(array);
+            }
             Tensor::from_bytes(dtype, &shape, &bytes)
         }
     };
@@ -236,12 +247,12 @@ impl LoadedFunction {
         wanted.fast_prediction &= version.is_some_and(|version| version >= 15);
         let model = LoadedModel::load(compiled, &wanted).map_err(told)?;
         let interface = interface(model.describe())?;
-        let surfaces =
+        let reaches_engine =
             matches!(options.units, ComputeUnits::All | ComputeUnits::CpuAndNeuralEngine);
         Ok(Self {
             model: Mutex::new(model),
             interface,
-            surfaces,
+            surfaces: reaches_engine.then(Arc::default),
             asynchronous: version.is_some_and(|version| version >= 14),
             compiled: compiled.to_owned(),
             units: options.units,
@@ -254,9 +265,7 @@ impl LoadedFunction {
         let backing = |feature: &ModelFeature| {
             let shape = check::fixed_shape(feature)?;
             let data_type = array_type(check::element(feature)?).ok()?;
-            let surface = (self.surfaces && data_type == ArrayDataType::Float16)
-                .then(|| MultiArray::on_surface(data_type, shape).ok())
-                .flatten();
+            let surface = surface_of(self.surfaces.as_deref(), data_type, shape);
             // Without a backing Core ML takes memory of its own.
             let array = surface.or_else(|| MultiArray::zeroed(data_type, shape).ok())?;
             Some((feature.name.clone(), array))
@@ -269,7 +278,7 @@ impl LoadedFunction {
         let mut arrays = Vec::with_capacity(given.len());
         for (tensor, feature) in given.iter().zip(&self.interface.inputs) {
             if let Some(tensor) = tensor {
-                arrays.push((feature.name.clone(), array_of(tensor, self.surfaces)?));
+                arrays.push((feature.name.clone(), array_of(tensor, self.surfaces.as_deref())?));
             }
         }
         Ok(PredictionSubmission { inputs: arrays, backings: self.backings(), state: None })
@@ -291,7 +300,7 @@ impl LoadedFunction {
         let forgotten = |_| EngineError::new(EngineErrorKind::Predict, "it was forgotten");
         let mut completed = receiver.recv().map_err(forgotten)?;
         *held = completed.submission.state.take();
-        answer(completed)
+        answer(completed, self.surfaces.as_deref())
     }
 
     /// Predicts and waits, where the system cannot do otherwise.
@@ -308,22 +317,30 @@ impl LoadedFunction {
             let prediction = Prediction { inputs: &inputs, backings: &mut backings, state: None };
             locked(&self.model).predict(prediction)
         };
-        answer(CompletedPrediction { submission, result })
+        answer(CompletedPrediction { submission, result }, self.surfaces.as_deref())
     }
 }
 
-/// The outputs of a prediction that has ended.
-fn answer(completed: CompletedPrediction) -> Result<Vec<NamedTensor>, EngineError> {
+/// The outputs of a prediction that has ended. Its surfaces go to the pool, unless it has failed: then Core ML may
+/// still use them.
+fn answer(
+    completed: CompletedPrediction,
+    surfaces: Option<&SurfacePool>,
+) -> Result<Vec<NamedTensor>, EngineError> {
+    let outputs = completed.result.map_err(told)?;
+    if let Some(pool) = surfaces {
+        completed.submission.inputs.into_iter().for_each(|(_, array)| pool.give_back(array));
+    }
     let mut backings: BTreeMap<String, MultiArray> =
         completed.submission.backings.into_iter().collect();
     let mut all = Vec::new();
-    for (name, output) in completed.result.map_err(told)? {
+    for (name, output) in outputs {
         let tensor = match output {
             PredictionOutput::Backed => match backings.remove(&name) {
-                Some(array) => tensor_of(array)?,
+                Some(array) => tensor_of(array, surfaces)?,
                 None => continue,
             },
-            PredictionOutput::Array(array) => tensor_of(array)?,
+            PredictionOutput::Array(array) => tensor_of(array, None)?,
             PredictionOutput::String(text) => Tensor::vector(vec![ByteString::from(text.as_str())]),
             PredictionOutput::Int64(value) => Tensor::vector(vec![value]),
             PredictionOutput::Double(value) => Tensor::vector(vec![value]),
@@ -353,8 +370,9 @@ impl EngineModel for LoadedFunction {
             (Err(error), _) => done(Err(error)),
             (Ok(submission), Some(state)) => done(self.on_state(submission, state)),
             (Ok(submission), None) if self.asynchronous => {
+                let surfaces = self.surfaces.clone();
                 let tell: coreml::SubmissionCallback =
-                    Box::new(move |completed| done(answer(completed)));
+                    Box::new(move |completed| done(answer(completed, surfaces.as_deref())));
                 locked(&self.model).submit(submission, tell);
             }
             (Ok(submission), None) => done(self.at_once(submission)),

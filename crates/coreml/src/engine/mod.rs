@@ -26,6 +26,7 @@ mod power;
 mod records;
 mod run;
 mod standby;
+mod surface_pool;
 #[cfg(test)]
 mod tests;
 mod validation_cache;
