@@ -15,9 +15,9 @@ use galatea_apple::battery::battery;
 use galatea_apple::sensors::{self, Counters, HeatLevel};
 use galatea_runtime::device_selector::ComputeDevices;
 use galatea_runtime::power::{
-    Battery, EnergyMeter, EnergyReport, PaceSource, PowerAllowance, PowerDraw, PowerGovernor,
-    PowerLimit, PowerSettings, SensorReading, SensorSource, SystemSensors, ThermalState,
-    ThreadClass, Throttle,
+    Battery, EnergyMeter, EnergyReport, MeterScope, PaceSource, PowerAllowance, PowerDraw,
+    PowerGovernor, PowerLimit, PowerSettings, SensorReading, SensorSource, SystemSensors,
+    ThermalState, ThreadClass, Throttle,
 };
 use galatea_serving::Core;
 use galatea_serving::config::MetalConfig;
@@ -258,6 +258,7 @@ impl PowerWatch {
             let mut of_models = models::PowerMeter::default();
             let mut last = Instant::now();
             let mut limit = PowerLimit::None;
+            let mut scope = None;
             loop {
                 let reading = sensors.read();
                 let now = Instant::now();
@@ -267,6 +268,11 @@ impl PowerWatch {
                 meter.note(&watched.devices, elapsed, &reading.draw);
                 let allowed = governor.step(elapsed, &reading, watched.pace.gate().used());
                 of_models.note(&watched, elapsed, &reading);
+                let measured = reading.draw.governed().map(|draw| draw.scope);
+                if measured != scope {
+                    report_scope(measured, &settings);
+                    scope = measured;
+                }
                 if allowed.limit != limit {
                     report(&allowed, &reading, &settings);
                     limit = allowed.limit;
@@ -303,8 +309,17 @@ impl Drop for PowerWatch {
     }
 }
 
+/// Says where a target that is meant for the chip is held for the machine.
+fn report_scope(measured: Option<MeterScope>, settings: &PowerSettings) {
+    if let (Some(MeterScope::Machine), Some(target)) = (measured, settings.target_watts) {
+        tracing::warn!(
+            "the system shows no watts of the processor: {target} W are held for the whole machine"
+        );
+    }
+}
+
 fn report(allowed: &PowerAllowance, reading: &SensorReading, settings: &PowerSettings) {
-    let watts = reading.draw.chip().unwrap_or_default();
+    let watts = reading.draw.governed().map_or(0.0, |draw| draw.watts);
     let target = settings.target_watts.unwrap_or_default();
     match allowed.limit {
         PowerLimit::None => tracing::info!("The server runs at its full pace."),

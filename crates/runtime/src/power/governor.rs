@@ -137,8 +137,8 @@ impl PowerGovernor {
     ) -> PowerAllowance {
         let mut pace = 1.0;
         let mut limit = PowerLimit::None;
-        if let (Some(watts), Some(chip)) = (&mut self.watts, reading.draw.chip()) {
-            pace = watts.step(elapsed, chip, used);
+        if let (Some(watts), Some(draw)) = (&mut self.watts, reading.draw.governed()) {
+            pace = watts.step(elapsed, draw.watts, used);
             limit = match pace {
                 1.0.. => PowerLimit::None,
                 _ if watts.unreachable() => PowerLimit::UnreachableTarget,
@@ -201,6 +201,20 @@ mod tests {
         let allowed = PowerGovernor::new(settings).step(SECOND, &SensorReading::default(), 1.0);
         assert_eq!((allowed.pace.to_bits(), allowed.limit), (1.0_f64.to_bits(), PowerLimit::None));
         assert!(allowed.admits);
+    }
+
+    #[test]
+    fn a_target_is_held_by_the_machines_sensor_where_the_processors_counter_says_nothing() {
+        let settings = PowerSettings { target_watts: Some(10.0), ..PowerSettings::default() };
+        let mut governor = PowerGovernor::new(settings);
+        // The GPU alone is below the target.
+        let draw = PowerDraw { gpu: Some(2.0), system: Some(40.0), ..PowerDraw::default() };
+        let reading = SensorReading { draw, ..SensorReading::default() };
+        let mut pace = 1.0;
+        for _ in 0..30 {
+            pace = governor.step(SECOND, &reading, pace).pace;
+        }
+        assert!(pace < 0.5, "{pace}");
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub use heat::HeatGuard;
 pub use linux::SystemSensors;
 pub use model::{ModelAllowance, ModelGovernor};
 pub use pace::{BusyTime, PaceSource, Throttle, attributed};
-pub use reading::{Battery, PowerDraw, SensorReading, SensorSource, ThermalState};
+pub use reading::{
+    Battery, GovernedDraw, MeterScope, PowerDraw, SensorReading, SensorSource, ThermalState,
+};
 pub use settings::{PowerPolicy, PowerSettings};
 pub use thermal_model::{MachineModel, ThermalModel};
 pub use watts::WattsLoop;

@@ -83,6 +83,36 @@ impl PowerDraw {
         let sum = || parts.iter().flatten().copied().reduce(|sum, part| sum + part);
         self.package.or_else(sum)
     }
+
+    /// Watts that a target is compared with: those of the whole chip. Where nothing is known of the processor, the
+    /// other parts would be taken for the chip, so the machine's own sensor counts: macOS 27 shows it, and 0 for
+    /// processor and memory.
+    #[must_use]
+    pub fn governed(&self) -> Option<GovernedDraw> {
+        let of_chip = |watts| GovernedDraw { watts, scope: MeterScope::Chip };
+        let of_machine = |watts| GovernedDraw { watts, scope: MeterScope::Machine };
+        let knows_chip = self.package.or(self.cpu).is_some();
+        let machine = self.system.filter(|_| !knows_chip).map(of_machine);
+        machine.or_else(|| self.chip().map(of_chip))
+    }
+}
+
+/// Extent of what a number of watts was measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterScope {
+    /// The chip.
+    Chip,
+    /// The whole machine, its screen and fans included.
+    Machine,
+}
+
+/// Watts that a target is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GovernedDraw {
+    /// The watts.
+    pub watts: f64,
+    /// Extent of the measurement.
+    pub scope: MeterScope,
 }
 
 /// Readings of a host's sensors; a sensor that the host lacks is absent.
@@ -116,6 +146,20 @@ mod tests {
         let parts = PowerDraw { cpu: Some(3.0), gpu: Some(4.0), ..PowerDraw::default() };
         assert_eq!(parts.chip(), Some(7.0));
         assert_eq!(PowerDraw { package: Some(9.0), ..parts }.chip(), Some(9.0));
+    }
+
+    #[test]
+    fn a_target_is_for_the_machine_where_nothing_is_known_of_the_processor() {
+        let gpu = PowerDraw { gpu: Some(4.0), system: Some(30.0), ..PowerDraw::default() };
+        let governed = gpu.governed().unwrap();
+        assert_eq!((governed.watts, governed.scope), (30.0, MeterScope::Machine));
+        let both = PowerDraw { cpu: Some(3.0), ..gpu }.governed().unwrap();
+        assert_eq!((both.watts, both.scope), (7.0, MeterScope::Chip));
+        let package = PowerDraw { package: Some(9.0), ..gpu }.governed().unwrap();
+        assert_eq!((package.watts, package.scope), (9.0, MeterScope::Chip));
+        let alone = PowerDraw { system: None, ..gpu }.governed().unwrap();
+        assert_eq!((alone.watts, alone.scope), (4.0, MeterScope::Chip));
+        assert_eq!(PowerDraw::default().governed(), None);
     }
 
     #[test]
