@@ -6,6 +6,7 @@
 //! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
 //! - [`qos::Qos`]: which cores a thread is for.
 //! - [`sensors::Counters`] and [`battery::battery`]: what the machine draws, and from what.
+//! - [`machine_load::CoreTicks`] and [`machine_load::UsedPages`]: how busy it is.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
@@ -19,6 +20,7 @@ mod chip;
 pub mod coreml;
 #[cfg(any(target_os = "macos", test))]
 mod exception;
+pub mod machine_load;
 pub mod qos;
 pub mod sensors;
 mod sysctl;

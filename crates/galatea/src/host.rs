@@ -3,6 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use galatea_apple::ChipIdentity;
+use galatea_apple::machine_load::{CoreTicks, UsedPages};
+
 /// A number about the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostGauge {
@@ -33,6 +36,8 @@ pub struct HostMonitor {
 struct HostReading {
     at: Instant,
     ticks: Option<ProcessorTicks>,
+    /// Counters of a Mac, from which `ticks` are summed up: they begin again.
+    cores: Option<CoreTicks>,
     gauges: Vec<HostGauge>,
 }
 
@@ -50,15 +55,49 @@ impl HostMonitor {
         if let Some(reading) = last.as_ref().filter(|last| last.at.elapsed() < self.interval) {
             return reading.gauges.clone();
         }
-        let now = read("/proc/stat").as_deref().and_then(ticks);
         let before = last.as_ref().and_then(|last| last.ticks);
-        let gauges = gauges(before, now);
-        *last = Some(HostReading { at: Instant::now(), ticks: now, gauges: gauges.clone() });
+        let cores = CoreTicks::now().ok();
+        let of_mac = cores.map(|now| summed(before, last.as_ref().and_then(|l| l.cores), now));
+        let now = of_mac.or_else(|| read("/proc/stat").as_deref().and_then(ticks));
+        let gauges = gauges(before, now, memory());
+        *last = Some(HostReading { at: Instant::now(), ticks: now, cores, gauges: gauges.clone() });
         gauges
     }
 }
 
-fn gauges(last: Option<ProcessorTicks>, now: Option<ProcessorTicks>) -> Vec<HostGauge> {
+/// Memory of the machine, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct MachineMemory {
+    total: f64,
+    used: f64,
+}
+
+/// Returns the machine's memory as a Mac or Linux reports it.
+fn memory() -> Option<MachineMemory> {
+    let of_mac = ChipIdentity::detect().ok().zip(UsedPages::now().ok());
+    let of_mac = of_mac.map(|(chip, pages)| MachineMemory {
+        total: chip.memory_bytes as f64,
+        used: pages.bytes(chip.page_bytes) as f64,
+    });
+    of_mac.or_else(|| read("/proc/meminfo").as_deref().and_then(memory_bytes))
+}
+
+/// Adds what a Mac's counters have counted since the reading before.
+fn summed(
+    sum: Option<ProcessorTicks>,
+    before: Option<CoreTicks>,
+    now: CoreTicks,
+) -> ProcessorTicks {
+    let sum = sum.unwrap_or(ProcessorTicks { busy: 0, total: 0 });
+    let more = now.since(before.unwrap_or_default());
+    ProcessorTicks { busy: sum.busy + more.busy(), total: sum.total + more.total() }
+}
+
+fn gauges(
+    last: Option<ProcessorTicks>,
+    now: Option<ProcessorTicks>,
+    memory: Option<MachineMemory>,
+) -> Vec<HostGauge> {
     let mut gauges = Vec::new();
     if let Some(now) = now {
         gauges.push(HostGauge {
@@ -67,7 +106,7 @@ fn gauges(last: Option<ProcessorTicks>, now: Option<ProcessorTicks>) -> Vec<Host
             value: utilization(last, now),
         });
     }
-    if let Some((total, used)) = read("/proc/meminfo").as_deref().and_then(memory_bytes) {
+    if let Some(MachineMemory { total, used }) = memory {
         gauges.push(HostGauge {
             name: "nv_cpu_memory_total_bytes",
             help: "CPU total memory (RAM), in bytes",
@@ -89,12 +128,12 @@ fn gauges(last: Option<ProcessorTicks>, now: Option<ProcessorTicks>) -> Vec<Host
     reason = "whole kilobytes, far below 2^53 bytes"
 )]
 fn total_memory_bytes() -> Option<u64> {
-    read("/proc/meminfo").as_deref().and_then(memory_bytes).map(|(total, _)| total as u64)
+    read("/proc/meminfo").as_deref().and_then(memory_bytes).map(|memory| memory.total as u64)
 }
 
 /// The machine's memory, where it is known.
 pub fn machine_memory_bytes() -> Option<u64> {
-    let chip = galatea_apple::ChipIdentity::detect().map(|chip| chip.memory_bytes);
+    let chip = ChipIdentity::detect().map(|chip| chip.memory_bytes);
     chip.ok().or_else(total_memory_bytes)
 }
 
@@ -123,13 +162,13 @@ fn utilization(last: Option<ProcessorTicks>, now: ProcessorTicks) -> f64 {
 }
 
 /// Total and used memory; what the kernel could free at once is not used.
-fn memory_bytes(meminfo: &str) -> Option<(f64, f64)> {
+fn memory_bytes(meminfo: &str) -> Option<MachineMemory> {
     let kib = |key: &str| -> Option<f64> {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().trim_end_matches("kB").trim().parse().ok()
     };
     let total = kib("MemTotal:")? * 1024.0;
-    Some((total, total - kib("MemAvailable:")? * 1024.0))
+    Some(MachineMemory { total, used: total - kib("MemAvailable:")? * 1024.0 })
 }
 
 #[cfg(test)]
@@ -148,6 +187,22 @@ mod tests {
     #[test]
     fn memory_is_read_in_bytes() {
         let text = "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n";
-        assert_eq!(memory_bytes(text), Some((1_024_000.0, 614_400.0)));
+        let memory = MachineMemory { total: 1_024_000.0, used: 614_400.0 };
+        assert_eq!(memory_bytes(text), Some(memory));
+    }
+
+    #[test]
+    fn the_use_of_a_macs_cores_is_known_where_their_counters_begin_again() {
+        let first = CoreTicks { user: u32::MAX - 29, system: 0, idle: 1000, nice: 0 };
+        let second = CoreTicks { user: 10, system: 10, idle: 1050, nice: 0 };
+        let before = summed(None, None, first);
+        let now = summed(Some(before), Some(first), second);
+        assert!((utilization(Some(before), now) - 0.5).abs() < 1e-9);
+        let names = |gauges: Vec<HostGauge>| gauges.iter().map(|g| g.name).collect::<Vec<_>>();
+        let memory = MachineMemory { total: 2.0, used: 1.0 };
+        assert_eq!(
+            names(gauges(Some(before), Some(now), Some(memory))),
+            ["nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes"]
+        );
     }
 }
