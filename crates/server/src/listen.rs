@@ -104,8 +104,18 @@ pub struct ConnectionPeer {
 pub enum PortSharing {
     /// The port is this process's.
     Alone,
-    /// The system spreads connections over the processes that listen.
+    /// Several processes listen. Where [`SPREADS_CONNECTIONS`], the system gives each its share of connections.
     WithOthers,
+}
+
+/// True where the system spreads connections over the sockets that share a port. Elsewhere, as on macOS, one of
+/// them gets most of them, so a process accepts connections of a port in one place.
+pub const SPREADS_CONNECTIONS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// Returns what to say of a port that is shared.
+fn sharing_warning(sharing: PortSharing, spreads: bool) -> Option<&'static str> {
+    let warns = sharing == PortSharing::WithOthers && !spreads;
+    warns.then_some("this system does not spread connections over the processes that share a port")
 }
 
 /// An open socket that clients connect to.
@@ -371,6 +381,9 @@ fn open_port(host: &str, port: u16, sharing: PortSharing) -> io::Result<TcpListe
     if sharing == PortSharing::WithOthers {
         socket.set_reuseport(true)?;
     }
+    if let Some(warning) = sharing_warning(sharing, SPREADS_CONNECTIONS) {
+        tracing::warn!("{host}:{port}: {warning}");
+    }
     #[cfg(not(unix))]
     if sharing == PortSharing::WithOthers {
         return Err(io::ErrorKind::Unsupported.into());
@@ -464,6 +477,14 @@ mod tests {
         assert_eq!(ListenPlace::new("unix:///a/b", 1), ListenPlace::Unix("/a/b".into()));
         assert_eq!(ListenPlace::new("::1", 80).to_string(), "::1:80");
         assert_eq!(ListenPlace::new("unix:/a", 80).to_string(), "unix:/a");
+    }
+
+    #[test]
+    fn a_shared_port_is_warned_of_where_one_process_gets_its_connections() {
+        assert_eq!(sharing_warning(PortSharing::Alone, false), None);
+        assert_eq!(sharing_warning(PortSharing::WithOthers, true), None);
+        assert!(sharing_warning(PortSharing::WithOthers, false).is_some());
+        assert_eq!(SPREADS_CONNECTIONS, cfg!(target_os = "linux"));
     }
 
     #[test]
