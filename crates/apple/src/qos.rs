@@ -111,14 +111,18 @@ mod system {
     use crate::Unavailable;
 
     pub(super) fn current() -> Result<ThreadQos, Unavailable> {
-        let mut class = libc::qos_class_t::QOS_CLASS_UNSPECIFIED;
+        // The kernel may know classes that the enumeration has not, so it writes a number.
+        let mut class = 0_u32;
         let mut relative = 0;
-        // SAFETY: the thread is the calling one, and both results are there to be written.
+        // SAFETY: it takes nothing.
+        let thread = unsafe { libc::pthread_self() };
+        // SAFETY: the thread is the calling one, and both results are there to be written; the
+        // enumeration is one of 32 bits.
         let status = unsafe {
-            libc::pthread_get_qos_class_np(libc::pthread_self(), &raw mut class, &raw mut relative)
+            libc::pthread_get_qos_class_np(thread, (&raw mut class).cast(), &raw mut relative)
         };
         match status {
-            0 => Ok(ThreadQos::of(class as u32)),
+            0 => Ok(ThreadQos::of(class)),
             code => Err(Unavailable::new("QoS", format!("pthread_get_qos_class_np: {code}"))),
         }
     }

@@ -77,6 +77,13 @@ impl Counters {
     }
 }
 
+/// Reads counters, with a panic as an error: their reader takes some of what it finds for granted.
+#[cfg(any(target_os = "macos", test))]
+fn contained<R>(read: impl FnOnce() -> Result<R, Unavailable>) -> Result<R, Unavailable> {
+    let panicked = |_| Err(Unavailable::new("sensors", "their reader has panicked".to_owned()));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(panicked)
+}
+
 /// Returns the thermal state that the machine reports.
 ///
 /// # Errors
@@ -132,7 +139,7 @@ mod system {
     use objc2::rc::autoreleasepool;
     use objc2_foundation::NSProcessInfo;
 
-    use super::{HeatLevel, SensorSample};
+    use super::{HeatLevel, SensorSample, contained};
     use crate::Unavailable;
 
     pub(super) struct Counters(Sampler);
@@ -154,13 +161,13 @@ mod system {
 
     impl Counters {
         pub(super) fn open() -> Result<Self, Unavailable> {
-            Sampler::new().map(Self).map_err(|error| unavailable(&error))
+            contained(|| Sampler::new().map(Self).map_err(|error| unavailable(&error)))
         }
 
         pub(super) fn sample(&mut self, over: Duration) -> Result<SensorSample, Unavailable> {
             let ms = u32::try_from(over.as_millis()).unwrap_or(u32::MAX);
-            let found = autoreleasepool(|_| self.0.get_metrics(ms));
-            let found = found.map_err(|error| unavailable(&error))?;
+            let read = || self.0.get_metrics(ms).map_err(|error| unavailable(&error));
+            let found = autoreleasepool(|_| contained(read))?;
             let cpu = drawn(found.cpu_power);
             // A processor that counts this draws more than nothing: then an idle GPU's 0 is a reading.
             let counted = |watts: f32| match cpu {
@@ -197,6 +204,13 @@ mod tests {
         let all = [-1, 0, 1, 2, 3, 4].map(HeatLevel::of);
         use HeatLevel::{Critical, Fair, Nominal, Serious};
         assert_eq!(all, [Nominal, Nominal, Fair, Serious, Critical, Critical]);
+    }
+
+    #[test]
+    fn a_reader_that_panics_gives_an_error() {
+        let found = contained(|| -> Result<(), Unavailable> { panic!("no such channel") });
+        assert!(found.unwrap_err().to_string().contains("panicked"));
+        assert_eq!(contained(|| Ok(3)), Ok(3));
     }
 
     #[cfg(not(target_os = "macos"))]

@@ -83,6 +83,20 @@ pub(super) fn span_bytes(
     isize::try_from(bytes).is_ok().then_some(bytes)
 }
 
+/// Returns the number of bytes that may be read of an array's own memory, of which the system counts `counted`. It may
+/// leave out the gaps between rows, but every element lies in the memory.
+#[cfg(any(target_os = "macos", test))]
+pub(super) fn own_bytes(
+    counted: usize,
+    data_type: ArrayDataType,
+    shape: &[usize],
+    strides: &[usize],
+) -> usize {
+    let span =
+        if shape.len() == strides.len() { span_bytes(data_type, shape, strides) } else { None };
+    counted.max(span.unwrap_or(0))
+}
+
 /// Returns whether two elements may share a place. They cannot if each dimension, from the closest on, steps
 /// over everything that lies within it.
 fn overlap(shape: &[usize], strides: &[usize]) -> bool {
@@ -152,6 +166,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn bytes_counted_without_gaps_reach_to_the_last_element() {
+        let bytes = |counted| own_bytes(counted, ArrayDataType::Float16, &[2, 3], &[32, 1]);
+        // Two rows of 3 elements, the second 32 elements behind the first.
+        assert_eq!(bytes(2 * 3 * 2), (32 + 3) * 2);
+        assert_eq!(bytes(2 * 32 * 2), 2 * 32 * 2);
+        // Sizes that no memory has add nothing.
+        let odd = own_bytes(8, ArrayDataType::Float16, &[2, usize::MAX], &[usize::MAX, 1]);
+        assert_eq!(odd, 8);
+        assert_eq!(own_bytes(8, ArrayDataType::Float16, &[2], &[1, 1]), 8);
+    }
 
     #[test]
     fn an_array_without_gaps_spans_its_elements() {

@@ -20,7 +20,7 @@ use objc2_core_video::{
 };
 use objc2_foundation::{NSArray, NSNumber};
 
-use super::super::layout::ArrayLayout;
+use super::super::layout::{self, ArrayLayout};
 use super::super::{ArrayDataType, CoreMlFault, CoreMlFaultKind, MultiArray};
 use super::{guarded, numbers, property, refused, sizes};
 
@@ -170,11 +170,29 @@ impl Buffer {
             return span;
         }
         let counted = usize::try_from(len).unwrap_or(0);
-        let Some(pixels) = property!(self.array.pixelBuffer()) else { return counted };
+        let Some(pixels) = property!(self.array.pixelBuffer()) else {
+            return self.own_reach(start, counted);
+        };
         if CVPixelBufferGetBaseAddress(&pixels).cast() != start.as_ptr() {
             return counted;
         }
         CVPixelBufferGetBytesPerRow(&pixels).saturating_mul(CVPixelBufferGetHeight(&pixels))
+    }
+
+    /// Returns the number of bytes from `start` on where that is the array's own memory, of which Core ML
+    /// counts `counted`; what may be a copy has no more than these.
+    fn own_reach(&self, start: NonNull<u8>, counted: usize) -> usize {
+        #[allow(deprecated, reason = "the address is compared, and nothing is read by it")]
+        let own = property!(self.array.dataPointer());
+        let Some(data_type) = ArrayDataType::of(property!(self.array.dataType()).0) else {
+            return counted;
+        };
+        if own.cast() != start {
+            return counted;
+        }
+        let shape = sizes(&*property!(self.array.shape()));
+        let strides = sizes(&*property!(self.array.strides()));
+        layout::own_bytes(counted, data_type, &shape, &strides)
     }
 }
 
