@@ -5,6 +5,7 @@
 
 mod compiler;
 mod linker;
+mod oldest;
 mod stubs;
 
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::{Unavailable, cblas};
 /// A library of matrix products with CBLAS's interface.
 #[derive(Clone, Copy)]
 pub struct BlasLibrary {
-    sgemm: cblas::CblasSgemm,
+    sgemm: cblas::SgemmFunction,
     name: &'static str,
 }
 
@@ -22,10 +22,10 @@ impl BlasLibrary {
     /// The system's: Accelerate, which reaches the chip's matrix unit.
     ///
     /// # Errors
-    /// [`Unavailable`] off macOS.
+    /// [`Unavailable`] off macOS, and where Accelerate has no such function.
     pub fn system() -> Result<Self, Unavailable> {
         #[cfg(target_os = "macos")]
-        return Ok(Self { sgemm: cblas::cblas_sgemm_ilp64, name: "accelerate" });
+        return system::find().map(|sgemm| Self { sgemm, name: "accelerate" });
         #[cfg(not(target_os = "macos"))]
         Err(Unavailable::off_macos("Accelerate"))
     }
@@ -38,7 +38,10 @@ impl BlasLibrary {
     /// integers.
     #[cfg(feature = "library")]
     pub fn open(path: &std::path::Path) -> Result<Self, Unavailable> {
-        Ok(Self { sgemm: cblas::library::sgemm(path)?, name: "library" })
+        Ok(Self {
+            sgemm: cblas::SgemmFunction::Wide(cblas::library::sgemm(path)?),
+            name: "library",
+        })
     }
 
     /// Returns the name in records of measurements.
@@ -79,6 +82,34 @@ pub fn sgemm(
     c_stride: usize,
 ) -> Result<(), SgemmError> {
     BlasLibrary::system()?.sgemm(sizes, GemmScaling { alpha, beta }, a, b, c, c_stride)
+}
+
+#[cfg(target_os = "macos")]
+pub(crate) mod system {
+    use std::ffi::{CStr, c_void};
+    use std::ptr::NonNull;
+    use std::sync::OnceLock;
+
+    use crate::Unavailable;
+    use crate::cblas::{SgemmFunction, chosen};
+
+    // Nothing is named here, since the oldest systems lack some: functions are looked up.
+    #[link(name = "Accelerate", kind = "framework")]
+    unsafe extern "C" {}
+
+    /// A function of the frameworks that the program is linked with, of which Accelerate is one.
+    pub(crate) fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: the name ends with a zero; the default handle searches what is loaded.
+        NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+    }
+
+    /// The function, looked up once.
+    pub(super) fn find() -> Result<SgemmFunction, Unavailable> {
+        static FOUND: OnceLock<Option<SgemmFunction>> = OnceLock::new();
+        // SAFETY: Accelerate declares the functions of these names with these types.
+        let found = *FOUND.get_or_init(|| unsafe { chosen(symbol) });
+        found.ok_or_else(|| Unavailable::new("Accelerate", "this macOS has no cblas_sgemm"))
+    }
 }
 
 #[cfg(test)]

@@ -270,18 +270,13 @@ impl BnnsFactor<'_> {
 
 #[cfg(target_os = "macos")]
 mod system {
-    use std::ffi::{CStr, c_void};
+    use std::ffi::c_void;
     use std::ptr::NonNull;
     use std::sync::OnceLock;
 
     use super::{BnnsLibrary, BnnsMatMul, WorkspaceSize};
     use crate::Unavailable;
-
-    /// A function of the frameworks that the program is linked with, of which Accelerate is one.
-    fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: the name ends with a zero; the default handle searches what is loaded.
-        NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
-    }
+    use crate::accelerate::system::symbol;
 
     /// Both functions, looked up once.
     pub(super) fn find() -> Result<BnnsLibrary, Unavailable> {

@@ -1,6 +1,10 @@
 //! The CBLAS call: argument order and the checks that make it safe.
 
+#[cfg(any(target_os = "macos", test))]
+use std::ffi::{CStr, c_void};
 use std::ffi::{c_int, c_long};
+#[cfg(any(target_os = "macos", test))]
+use std::ptr::NonNull;
 
 use crate::blas_operand::{BlasOperand, BlasSizes, GemmScaling, OperandOrientation, SgemmError};
 
@@ -27,33 +31,65 @@ const ROW_MAJOR: c_int = 101;
 const NO_TRANSPOSE: c_int = 111;
 const TRANSPOSE: c_int = 112;
 
-#[cfg(target_os = "macos")]
-#[link(name = "Accelerate", kind = "framework")]
-unsafe extern "C" {
-    /// The interface that `ACCELERATE_NEW_LAPACK` with `ACCELERATE_LAPACK_ILP64` selects; macOS
-    /// 13.3 and later. 64-bit integers, so no size is narrowed.
-    #[link_name = "cblas_sgemm$NEWLAPACK$ILP64"]
-    pub(crate) fn cblas_sgemm_ilp64(
-        order: c_int,
-        transpose_a: c_int,
-        transpose_b: c_int,
-        m: c_long,
-        n: c_long,
-        k: c_long,
-        alpha: f32,
-        a: *const f32,
-        lda: c_long,
-        b: *const f32,
-        ldb: c_long,
-        beta: f32,
-        c: *mut f32,
-        ldc: c_long,
-    );
+/// `cblas_sgemm` with integers of C, which every system with Accelerate has.
+pub(crate) type NarrowSgemm = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    f32,
+    *const f32,
+    c_int,
+    *const f32,
+    c_int,
+    f32,
+    *mut f32,
+    c_int,
+);
+
+/// Function of a library, by the integers that it takes.
+#[derive(Clone, Copy)]
+pub(crate) enum SgemmFunction {
+    /// Integers of 64 bits.
+    Wide(CblasSgemm),
+    /// Integers of 32 bits.
+    #[cfg_attr(not(any(target_os = "macos", test)), allow(dead_code, reason = "macOS has it"))]
+    Narrow(NarrowSgemm),
+}
+
+/// The interface that `ACCELERATE_NEW_LAPACK` with `ACCELERATE_LAPACK_ILP64` selects, from macOS 13.3 on. With
+/// integers of 64 bits no size is narrowed.
+#[cfg(any(target_os = "macos", test))]
+const WIDE_NAME: &CStr = c"cblas_sgemm$NEWLAPACK$ILP64";
+
+/// The interface of older systems.
+#[cfg(any(target_os = "macos", test))]
+const NARROW_NAME: &CStr = c"cblas_sgemm";
+
+/// Chooses the function of Accelerate by what `find` finds of its names.
+///
+/// # Safety
+/// What is found under a name has the type that Accelerate declares for it.
+#[cfg(any(target_os = "macos", test))]
+pub(crate) unsafe fn chosen(
+    find: impl Fn(&CStr) -> Option<NonNull<c_void>>,
+) -> Option<SgemmFunction> {
+    if let Some(found) = find(WIDE_NAME) {
+        // SAFETY: the caller vouches for the type.
+        let function = unsafe { std::mem::transmute::<NonNull<c_void>, CblasSgemm>(found) };
+        return Some(SgemmFunction::Wide(function));
+    }
+    let found = find(NARROW_NAME)?;
+    // SAFETY: as above.
+    let function = unsafe { std::mem::transmute::<NonNull<c_void>, NarrowSgemm>(found) };
+    Some(SgemmFunction::Narrow(function))
 }
 
 /// Checks every length, then calls `function`.
 pub(crate) fn checked(
-    function: CblasSgemm,
+    function: SgemmFunction,
     sizes: BlasSizes,
     GemmScaling { alpha, beta }: GemmScaling,
     a: BlasOperand<'_>,
@@ -73,26 +109,26 @@ pub(crate) fn checked(
     let m = size(m, 'A')?;
     let n = size(n, 'B')?;
     let k = size(k, 'A')?;
-    // SAFETY: `leading` has shown that each matrix, read in row-major order with its leading
-    // dimension, lies within its slice; `c` is borrowed mutably, so nothing else sees it; the
-    // function only reads `a` and `b` and keeps no pointer.
-    unsafe {
-        function(
-            ROW_MAJOR,
-            a.orientation.code(),
-            b.orientation.code(),
-            m,
-            n,
-            k,
-            alpha,
-            a.data.as_ptr(),
-            lda,
-            b.data.as_ptr(),
-            ldb,
-            beta,
-            c.as_mut_ptr(),
-            ldc,
-        );
+    let (order, a_code, b_code) = (ROW_MAJOR, a.orientation.code(), b.orientation.code());
+    let (a, b, c) = (a.data.as_ptr(), b.data.as_ptr(), c.as_mut_ptr());
+    match function {
+        // SAFETY: `leading` has shown that each matrix, read in row-major order with its leading
+        // dimension, lies within its slice; `c` is borrowed mutably, so nothing else sees it; the
+        // function only reads `a` and `b` and keeps no pointer.
+        SgemmFunction::Wide(function) => unsafe {
+            function(order, a_code, b_code, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        },
+        SgemmFunction::Narrow(function) => {
+            let narrow = |value: c_long, matrix| {
+                c_int::try_from(value).map_err(|_| SgemmError::TooLarge { matrix })
+            };
+            let (m, n, k) = (narrow(m, 'A')?, narrow(n, 'B')?, narrow(k, 'A')?);
+            let (lda, ldb, ldc) = (narrow(lda, 'A')?, narrow(ldb, 'B')?, narrow(ldc, 'C')?);
+            // SAFETY: as above.
+            unsafe {
+                function(order, a_code, b_code, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+            }
+        }
     }
     Ok(())
 }
@@ -208,7 +244,7 @@ mod tests {
     fn a_rectangular_product_has_its_arguments_in_order() {
         let mut c = [f32::NAN; 8];
         checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             SIZES,
             GemmScaling { alpha: 1.0, beta: 0.0 },
             plain(&A, 3),
@@ -226,7 +262,7 @@ mod tests {
         let bt = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 2.0, 1.0, 0.0, 1.0, 3.0, 2.0];
         let mut c = [0.0; 8];
         checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             SIZES,
             GemmScaling { alpha: 1.0, beta: 0.0 },
             transposed(&at, 2),
@@ -243,7 +279,7 @@ mod tests {
         let wide = [1.0, 2.0, 3.0, -9.0, 4.0, 5.0, 6.0];
         let mut c = [1.0; 11];
         checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             SIZES,
             GemmScaling { alpha: 2.0, beta: 10.0 },
             plain(&wide, 4),
@@ -262,7 +298,7 @@ mod tests {
         let mut c = [3.0; 8];
         let sizes = BlasSizes { k: 0, ..SIZES };
         checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             sizes,
             GemmScaling { alpha: 1.0, beta: 2.0 },
             plain(&[], 0),
@@ -278,7 +314,15 @@ mod tests {
     fn short_slices_and_strides_are_refused_before_the_call() {
         let mut c = [0.0; 8];
         let mut call = |a, b| {
-            checked(plain_sgemm, SIZES, GemmScaling { alpha: 1.0, beta: 0.0 }, a, b, &mut c, 4)
+            checked(
+                SgemmFunction::Wide(plain_sgemm),
+                SIZES,
+                GemmScaling { alpha: 1.0, beta: 0.0 },
+                a,
+                b,
+                &mut c,
+                4,
+            )
         };
         let short = call(plain(&A[..5], 3), plain(&B, 4)).unwrap_err();
         assert_eq!(short, SgemmError::Short { matrix: 'A', found: 5, needed: 6 });
@@ -286,7 +330,7 @@ mod tests {
         assert_eq!(stride, SgemmError::Stride { matrix: 'B', stride: 3, columns: 4 });
         let mut small = [0.0; 7];
         let c = checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             SIZES,
             GemmScaling { alpha: 1.0, beta: 0.0 },
             plain(&A, 3),
@@ -302,7 +346,7 @@ mod tests {
         let mut c = [0.0; 8];
         let sizes = BlasSizes { m: usize::MAX, n: 4, k: 3 };
         let result = checked(
-            plain_sgemm,
+            SgemmFunction::Wide(plain_sgemm),
             sizes,
             GemmScaling { alpha: 1.0, beta: 0.0 },
             plain(&A, 3),
@@ -311,5 +355,82 @@ mod tests {
             4,
         );
         assert_eq!(result.unwrap_err(), SgemmError::TooLarge { matrix: 'A' });
+    }
+
+    /// The stand-in with integers of C.
+    unsafe extern "C" fn narrow_sgemm(
+        order: c_int,
+        transpose_a: c_int,
+        transpose_b: c_int,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: f32,
+        a: *const f32,
+        lda: c_int,
+        b: *const f32,
+        ldb: c_int,
+        beta: f32,
+        c: *mut f32,
+        ldc: c_int,
+    ) {
+        let [m, n, k, lda, ldb, ldc] = [m, n, k, lda, ldb, ldc].map(c_long::from);
+        // SAFETY: `checked` promises the same to both.
+        unsafe {
+            plain_sgemm(
+                order,
+                transpose_a,
+                transpose_b,
+                m,
+                n,
+                k,
+                alpha,
+                a,
+                lda,
+                b,
+                ldb,
+                beta,
+                c,
+                ldc,
+            );
+        }
+    }
+
+    /// What a system with these names of Accelerate's has.
+    fn system(names: &[&CStr]) -> Option<SgemmFunction> {
+        let find = |name: &CStr| {
+            let wide = name == WIDE_NAME;
+            let function =
+                if wide { plain_sgemm as *mut c_void } else { narrow_sgemm as *mut c_void };
+            NonNull::new(function).filter(|_| names.contains(&name))
+        };
+        // SAFETY: the stand-ins have the types of their names.
+        unsafe { chosen(find) }
+    }
+
+    #[test]
+    fn a_system_without_wide_integers_multiplies_by_narrow_ones() {
+        let scaling = GemmScaling { alpha: 1.0, beta: 0.0 };
+        for (names, wide) in [(&[NARROW_NAME, WIDE_NAME][..], true), (&[NARROW_NAME][..], false)] {
+            let function = system(names).unwrap();
+            assert_eq!(matches!(function, SgemmFunction::Wide(_)), wide);
+            let mut c = [f32::NAN; 8];
+            checked(function, SIZES, scaling, plain(&A, 3), plain(&B, 4), &mut c, 4).unwrap();
+            assert_eq!(c, AB);
+        }
+        assert!(system(&[]).is_none());
+    }
+
+    #[test]
+    fn sizes_beyond_narrow_integers_are_refused() {
+        let function = system(&[NARROW_NAME]).unwrap();
+        let sizes = BlasSizes { m: 1, n: 1, k: 1 };
+        let scaling = GemmScaling { alpha: 1.0, beta: 0.0 };
+        let mut c = [7.0];
+        // One row needs no more elements, however far the next one would lie.
+        let far = plain(&A, 1 << 31);
+        let refused = checked(function, sizes, scaling, far, plain(&B, 1), &mut c, 1);
+        assert_eq!(refused.unwrap_err(), SgemmError::TooLarge { matrix: 'A' });
+        assert_eq!(c, [7.0]);
     }
 }

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::linker::{ZIG_TARGET, write_script};
+use super::linker::write_script;
+use super::oldest;
 
 /// Writes the program that build scripts call.
 pub(super) fn write(script: &Path, python: &Path) -> Result<(), String> {
@@ -18,7 +19,7 @@ pub(crate) fn compile_with_zig(arguments: &[String]) -> Result<(), String> {
         return Err("zig-compile: expected Python, a folder and a compiler's arguments".to_owned());
     };
     let mut command = Command::new(python);
-    command.args(["-m", "ziglang", "cc", "-target", ZIG_TARGET]).args(kept(rest));
+    command.args(["-m", "ziglang", "cc", "-target", &oldest::zig_target()?]).args(kept(rest));
     command.env("ZIG_GLOBAL_CACHE_DIR", cache).env("ZIG_LOCAL_CACHE_DIR", cache);
     let status = command.status().map_err(|error| format!("{python}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("zig cc: {status}")) }

@@ -7,10 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::oldest;
 use crate::process::run;
-
-/// The oldest macOS that the program runs on.
-pub(super) const ZIG_TARGET: &str = "aarch64-macos.13.0";
 
 /// Writes the program that rustc calls.
 pub(super) fn write(script: &Path, python: &Path, root: &Path) -> Result<(), String> {
@@ -40,7 +38,7 @@ pub(crate) fn link_with_zig(arguments: &[String]) -> Result<(), String> {
     };
     let root = Path::new(root);
     let mut command = Command::new(python);
-    command.args(["-m", "ziglang", "cc", "-target", ZIG_TARGET]);
+    command.args(["-m", "ziglang", "cc", "-target", &oldest::zig_target()?]);
     for (flag, folder) in [("-F", "System/Library/Frameworks"), ("-L", "usr/lib")] {
         let mut argument = OsString::from(flag);
         argument.push(root.join(folder));

@@ -6,7 +6,7 @@
 
 use libloading::Library;
 
-use super::{CblasSgemm, checked};
+use super::{CblasSgemm, SgemmFunction, checked};
 use crate::blas_operand::{BlasOperand, BlasSizes, GemmScaling, OperandOrientation};
 
 /// The names that builds of OpenBLAS with 64-bit integers give the function.
@@ -66,7 +66,7 @@ fn a_foreign_blas_computes_what_the_arguments_say() {
                 let before = values(m * stride, k);
                 let mut c = before.clone();
                 checked(
-                    sgemm,
+                    SgemmFunction::Wide(sgemm),
                     BlasSizes { m, n, k },
                     GemmScaling { alpha: 2.0, beta: 3.0 },
                     a,
