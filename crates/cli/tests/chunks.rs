@@ -320,12 +320,14 @@ fn commands_know_folders_of_chunks() {
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let chunks = folder.path().join("chat");
     let options = ChunkOptions {
-        context: Some(64),
+        context: Some(40),
         prefill: Some(vec![8]),
         chunk_bytes: 500_000,
         ..ChunkOptions::default()
     };
     let manifest = write_chunks(&source, &chunks, &options).unwrap();
+    // Lengths of states are multiples of 32, which the Neural Engine needs.
+    assert_eq!((manifest.context, manifest.state_positions), (40, 64));
     let path = chunks.to_str().unwrap();
     let run = |arguments: &[&str]| galatea(cache.path(), arguments);
     let said = |arguments: &[&str]| {
@@ -338,7 +340,8 @@ fn commands_know_folders_of_chunks() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let found: Value = serde_json::from_str(&said(&["inspect", path, "--json"])).unwrap();
-    let halves = 2 * 2 * manifest.layers * manifest.kv_heads * 64 * manifest.head_size;
+    let elements = manifest.head_size.next_multiple_of(32);
+    let halves = 2 * 2 * manifest.layers * manifest.kv_heads * 64 * elements;
     assert_eq!(found["state_bytes"], halves, "{found}");
     let packages = found["packages"].as_array().unwrap();
     assert_eq!(packages.len(), manifest.chunks.len() + 1);

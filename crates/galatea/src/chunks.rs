@@ -19,6 +19,8 @@ pub use engine::ChunkRunner;
 
 /// Positions of a state where nothing is said: what the Neural Engine is known to cope with.
 const CONTEXT: usize = 1024;
+/// Number of which lengths of states are multiples: the Neural Engine fails on others.
+const STATE_MULTIPLE: usize = 32;
 /// Rows of the functions that compute prompts where nothing is said.
 const PREFILL: [usize; 3] = [64, 128, 512];
 /// Bytes of the weights of a chunk where nothing is said.
@@ -147,9 +149,13 @@ impl<'c> CheckpointCutter<'c> {
         Ok(Self { architecture, config, weights, options, context, rows })
     }
 
+    fn lengths(&self, rows: usize, exported: bool) -> FixedOptions {
+        FixedOptions { rows, context: self.context, multiple: STATE_MULTIPLE, exported }
+    }
+
     fn graph(&self, rows: usize) -> Result<FixedGraph, String> {
         let exported = self.options.convert.level == RewriteLevel::O3;
-        let options = FixedOptions { rows, context: self.context, exported };
+        let options = self.lengths(rows, exported);
         let graph = self.architecture.fixed_graph(&self.config, &*self.weights, &options);
         graph.map_err(text_of)
     }
@@ -161,6 +167,11 @@ impl<'c> CheckpointCutter<'c> {
         let name = self.config.text("model_type").map_err(text_of)?.unwrap_or_default();
         let mut manifest = ChunkManifest::new(name, one.shape(), self.context);
         manifest.rows.clone_from(&self.rows);
+        let lengths = self.lengths(1, false);
+        let beyond = |own: usize, padded: usize| if own == padded { 0 } else { padded };
+        manifest.state_positions = beyond(self.context, lengths.cache_positions());
+        let head_size = one.shape().head_size;
+        manifest.state_elements = beyond(head_size, lengths.padded(head_size));
         manifest.windows = one.windows();
         for (chunk, layers) in self.cuts(one).into_iter().enumerate() {
             let parts = graphs.iter().map(|graph| graph.layers(layers.clone()).map_err(text_of));

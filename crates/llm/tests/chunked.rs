@@ -25,18 +25,18 @@ fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
 }
 
-fn graph(name: &str, rows: usize) -> FixedGraph {
+fn graph(name: &str, rows: usize, multiple: usize) -> FixedGraph {
     let config = JsonConfig::read(&folder(name).join("config.json")).unwrap();
     let weights = safetensors::open(&folder(name)).unwrap();
     let row = arch::architecture(&config).unwrap();
-    row.fixed_graph(&config, &weights, &FixedOptions { rows, context: CONTEXT, exported: false })
-        .unwrap()
+    let options = FixedOptions { rows, context: CONTEXT, multiple, exported: false };
+    row.fixed_graph(&config, &weights, &options).unwrap()
 }
 
 /// A model whose layers are chunks of their own but for the first two.
-fn model(name: &str) -> ChunkModel {
+fn model(name: &str, multiple: usize) -> ChunkModel {
     let mut functions = Vec::new();
-    let graphs = ROWS.map(|rows| graph(name, rows));
+    let graphs = ROWS.map(|rows| graph(name, rows, multiple));
     let layers = graphs[0].shape().layers;
     let mut cuts: Vec<_> = (2..layers).map(|at| at..at + 1).collect();
     cuts.insert(0, 0..2.min(layers));
@@ -52,6 +52,7 @@ fn model(name: &str) -> ChunkModel {
     shape.positions = CONTEXT;
     let sizes = ChunkSizes {
         shape,
+        state_positions: CONTEXT.next_multiple_of(multiple),
         chunks: cuts.len(),
         rows: ROWS.to_vec(),
         windows: graphs[0].windows(),
@@ -91,12 +92,12 @@ fn integers(value: &Value) -> Vec<i64> {
 }
 
 /// The recorded logits of every sequence, in windows and token by token, and two sequences in turn.
-fn check(name: &str) {
+fn check(name: &str, multiple: usize) {
     let golden = std::fs::read(folder(name).join("golden.json")).unwrap();
     let golden: Value = serde_json::from_slice(&golden).unwrap();
     let cases: Vec<Vec<i64>> =
         golden["cases"].as_array().unwrap().iter().map(|case| integers(&case["ids"])).collect();
-    let mut model = model(name);
+    let mut model = model(name, multiple);
     let mut alone = Vec::new();
     for (tokens, case) in cases.iter().zip(golden["cases"].as_array().unwrap()) {
         let rows = step(&mut model, &[(1, 0, tokens)]);
@@ -136,30 +137,30 @@ fn check(name: &str) {
 #[test]
 fn llama_in_chunks_gives_the_recorded_logits() {
     for name in ["llama", "llama-biases", "llama-yarn", "mistral-window"] {
-        check(name);
+        check(name, 1);
     }
 }
 
 #[test]
 fn qwen_in_chunks_gives_the_recorded_logits() {
     for name in ["qwen2", "qwen2-window", "qwen3"] {
-        check(name);
+        check(name, 1);
     }
 }
 
 #[test]
 fn gpt2_in_chunks_gives_the_recorded_logits() {
-    check("gpt2");
+    check("gpt2", 1);
 }
 
 #[test]
 fn gemma3_in_chunks_gives_the_recorded_logits() {
-    check("gemma3");
+    check("gemma3", 1);
 }
 
 #[test]
 fn rows_beyond_the_last_position_are_refused() {
-    let mut model = model("qwen2");
+    let mut model = model("qwen2", 1);
     let tokens = vec![1_i64; CONTEXT];
     assert_eq!(step(&mut model, &[(0, 0, &tokens)]).len(), CONTEXT);
     let error = model.step(&batch(&[(0, CONTEXT, &[1])])).unwrap_err().to_string();
@@ -175,8 +176,30 @@ fn lengths_that_cannot_be_are_refused() {
     let row = arch::architecture(&config).unwrap();
     for (rows, context) in [(0, 8), (9, 8), (1, 1 << 20)] {
         let error = row
-            .fixed_graph(&config, &weights, &FixedOptions { rows, context, exported: false })
+            .fixed_graph(
+                &config,
+                &weights,
+                &FixedOptions { rows, context, multiple: 1, exported: false },
+            )
             .unwrap_err();
         assert!(error.to_string().contains("expected rows from 1"), "{error}");
     }
+}
+
+#[test]
+fn padded_caches_are_multiples_in_both_lengths_and_change_no_logits() {
+    let graph = graph("gemma3", 4, 32);
+    let size = graph.shape().head_size.next_multiple_of(32);
+    for layer in 0..graph.shape().layers {
+        for kind in ["key", "value"] {
+            let id = graph.graph().inputs.iter().copied();
+            let mut named =
+                id.filter(|&id| graph.graph().value(id).name == format!("{kind}.{layer}"));
+            let fact = graph.graph().value(named.next().unwrap()).declared.clone().unwrap();
+            assert_eq!(fact.known_shape().unwrap()[2..], [64, size]);
+        }
+    }
+    assert!(size > graph.shape().head_size && CONTEXT < 64);
+    check("gemma3", 32);
+    check("gpt2", 32);
 }

@@ -32,14 +32,30 @@ const NEXT: &str = "next";
 pub struct FixedOptions {
     /// Rows of a step.
     pub rows: usize,
-    /// Positions of the caches.
+    /// Most positions of a sequence.
     pub context: usize,
+    /// Number of which both lengths of the caches, positions and elements of a head, are multiples; 1 adds nothing.
+    /// Masks hide positions behind the context, and elements behind a head are zeros. The Neural Engine fails on
+    /// states whose lengths are no multiples of 32.
+    pub multiple: usize,
     /// Whether attention and turns stand as models are exported, keys repeated for the heads that share them:
     /// for conversions that know these whole and write them in forms of their own.
     pub exported: bool,
 }
 
 impl FixedOptions {
+    /// Returns the positions of the caches.
+    #[must_use]
+    pub fn cache_positions(&self) -> usize {
+        self.padded(self.context)
+    }
+
+    /// Returns a length with what is added to it in caches.
+    #[must_use]
+    pub fn padded(&self, length: usize) -> usize {
+        length.next_multiple_of(self.multiple.max(1))
+    }
+
     pub(super) fn check(&self, shape: &ModelShape) -> Result<()> {
         let Self { rows, context, .. } = *self;
         if rows == 0 || rows > context || context > shape.positions {
@@ -109,6 +125,8 @@ pub(super) struct FixedStep {
     options: FixedOptions,
     kv_heads: usize,
     head_size: usize,
+    /// Elements of a head in the caches.
+    cache_size: usize,
     start: ValueId,
     /// Keys and values of each layer.
     caches: Vec<[ValueId; 2]>,
@@ -123,12 +141,13 @@ impl FixedStep {
         net.set_opset(OPSET);
         let start = net.input(START, DataType::Int64, &[Dim::Known(1)]);
         let ModelShape { kv_heads, head_size, .. } = *shape;
-        let dims = [1, kv_heads, options.context, head_size].map(Dim::Known);
+        let cache_size = options.padded(head_size);
+        let dims = [1, kv_heads, options.cache_positions(), cache_size].map(Dim::Known);
         let mut cache =
             |kind: &str, layer: usize| net.input(&format!("{kind}.{layer}"), DataType::Fp32, &dims);
         let caches =
             (0..shape.layers).map(|layer| [cache("key", layer), cache("value", layer)]).collect();
-        Self { options: *options, kv_heads, head_size, start, caches }
+        Self { options: *options, kv_heads, head_size, cache_size, start, caches }
     }
 
     /// A row of a table for each row of the step.
@@ -217,11 +236,33 @@ impl FixedStep {
         turned_axes(net, apart, &[0, 2, 1, 3])
     }
 
+    /// Rows of heads as `[1, heads, rows, elements]`, as long as those of the caches.
+    fn as_cached(&self, net: &mut NetBuilder<'_>, x: ValueId, heads: usize) -> Result<ValueId> {
+        let apart = self.by_head(net, x, heads)?;
+        let missing = self.cache_size - self.head_size;
+        if missing == 0 {
+            return Ok(apart);
+        }
+        let pads = [0, 0, 0, 0, 0, 0, 0, missing].map(int).to_vec();
+        let pads = net.constant("pads", Tensor::vector(pads));
+        net.one("Pad", &[], &[apart, pads])
+    }
+
+    /// The elements of heads without what caches add.
+    fn without_padding(&self, net: &mut NetBuilder<'_>, x: ValueId) -> Result<ValueId> {
+        if self.cache_size == self.head_size {
+            return Ok(x);
+        }
+        let mut vector = |name: &str, number: i64| net.constant(name, Tensor::vector(vec![number]));
+        let cut = [vector("first", 0), vector("last", int(self.head_size)), vector("axis", 3)];
+        net.one("Slice", &[], &[x, cut[0], cut[1], cut[2]])
+    }
+
     /// Each head of a cache so many times, one behind the other.
     fn repeated(&self, net: &mut NetBuilder<'_>, cache: ValueId, times: usize) -> Result<ValueId> {
         let heads = self.kv_heads;
-        let context = self.options.context;
-        let size = self.head_size;
+        let context = self.options.cache_positions();
+        let size = self.cache_size;
         let axis = net.constant("axis", Tensor::vector(vec![2_i64]));
         let apart = net.one("Unsqueeze", &[], &[cache, axis])?;
         let shape = [1, heads, times, context, size].map(int).to_vec();
@@ -232,7 +273,7 @@ impl FixedStep {
 
     /// Masks that hide positions from rows, of layers that see so many; 0 is all.
     fn mask(&self, net: &mut NetBuilder<'_>, window: usize) -> ValueId {
-        let FixedOptions { rows, context, .. } = self.options;
+        let (rows, context) = (self.options.rows, self.options.cache_positions());
         let name = if window == 0 { MASK.to_owned() } else { format!("{MASK}_{window}") };
         net.input_once(&name, DataType::Fp32, &[1, 1, rows, context].map(Dim::Known))
     }
@@ -245,7 +286,9 @@ impl FixedStep {
         heads: &LayerHeads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
-        let (FixedOptions { rows, context, exported }, size) = (self.options, self.head_size);
+        let FixedOptions { rows, exported, .. } = self.options;
+        let context = self.options.cache_positions();
+        let size = self.cache_size;
         let own = heads.heads;
         let shared = heads.kv_heads;
         // Nobody knows attention whose scores are bent.
@@ -254,15 +297,15 @@ impl FixedStep {
         let caches = caches.ok_or_else(|| contradiction(format!("there is no layer {layer}")))?;
         let mut kept = [operands.key, operands.value];
         for (new, cache) in kept.iter_mut().zip(caches) {
-            let rows = self.by_head(net, *new, self.kv_heads)?;
+            let rows = self.as_cached(net, *new, self.kv_heads)?;
             *new = net.one("TensorScatter", &[], &[cache, rows, self.start])?;
         }
         #[allow(clippy::cast_precision_loss, reason = "the length of a key")]
-        let scale = heads.scale.unwrap_or_else(|| 1.0 / (size as f32).sqrt());
+        let scale = heads.scale.unwrap_or_else(|| 1.0 / (self.head_size as f32).sqrt());
         let scale = net.constant("scale", Tensor::scalar(scale));
         // Before the product, so that its sums stay small.
         let query = net.one("Mul", &[], &[operands.query, scale])?;
-        let mut query = self.by_head(net, query, own)?;
+        let mut query = self.as_cached(net, query, own)?;
         let joined = own / shared * rows;
         let grouped = own != shared && !exported;
         let mut keys = kept[0];
@@ -286,8 +329,8 @@ impl FixedStep {
             let bent = net.one("Tanh", &[], &[part])?;
             scores = net.one("Mul", &[], &[bent, most])?;
         }
-        // A window as long as the caches hides nothing.
-        let window = if heads.window < context { heads.window } else { 0 };
+        // A window as long as a sequence hides nothing.
+        let window = if heads.window < self.options.context { heads.window } else { 0 };
         let mask = self.mask(net, window);
         let scores = net.one("Add", &[], &[scores, mask])?;
         let mut shares = net.one("Softmax", &[("axis", AttributeValue::Int(-1))], &[scores])?;
@@ -298,8 +341,9 @@ impl FixedStep {
         if grouped {
             attended = reshaped(net, attended, &[1, own, rows, size])?;
         }
+        let attended = self.without_padding(net, attended)?;
         let attended = turned_axes(net, attended, &[0, 2, 1, 3])?;
-        Ok((reshaped(net, attended, &[rows, own * size])?, kept.to_vec()))
+        Ok((reshaped(net, attended, &[rows, own * self.head_size])?, kept.to_vec()))
     }
 
     /// Logits in parts that the Neural Engine has axes for.
@@ -357,10 +401,10 @@ fn turned_axes(net: &mut NetBuilder<'_>, x: ValueId, order: &[i64]) -> Result<Va
 /// A decoder of one sequence whose lengths are all known, which can be cut between layers.
 ///
 /// Its inputs are the position `start` `[1]` of the first row, rows of [`FixedGraph::tables`] under
-/// their inputs' names, a mask `[1, 1, rows, context]` for each window that layers have, `mask` without
+/// their inputs' names, a mask `[1, 1, rows, positions]` for each window that layers have, `mask` without
 /// a window and `mask_N` with one of `N` positions, whose numbers are 0 where a row sees a position and
-/// about -10⁴ elsewhere, and for each layer `key.N` and `value.N` `[1, heads, context, elements]`. Its outputs are
-/// the logits of all rows in parts `logits_0`, `logits_1` and so on, and `key.N.after` and `value.N.after`.
+/// about -10⁴ elsewhere, and for each layer `key.N` and `value.N` `[1, heads, positions, elements]`, of which the
+/// last two lengths are padded ([`FixedOptions::multiple`]). Its outputs are the logits of all rows in parts `logits_0`, `logits_1` and so on, and `key.N.after` and `value.N.after`.
 #[derive(Debug)]
 pub struct FixedGraph {
     graph: Graph,

@@ -108,6 +108,7 @@ impl ChunkModel {
         let functions = functions(folder, &manifest, options)?;
         let sizes = ChunkSizes {
             shape,
+            state_positions: manifest.cache_positions(),
             chunks: manifest.chunks.len(),
             rows: manifest.rows.clone(),
             windows: manifest.windows.clone(),
@@ -202,7 +203,7 @@ pub fn weight_bytes(package: &Path) -> Result<u64> {
 /// For how many sequences there is room.
 fn sequences(manifest: &ChunkManifest, options: &ChunkLoadOptions) -> Result<usize> {
     let position = manifest.shape().position_bytes(DataType::Fp16);
-    let each = position.saturating_mul(manifest.context).max(1);
+    let each = position.saturating_mul(manifest.cache_positions()).max(1);
     match options.sequences.unwrap_or((options.cache_bytes / each).min(options.max_sequences)) {
         0 => {
             let found = options.cache_bytes;

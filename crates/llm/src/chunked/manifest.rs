@@ -25,14 +25,20 @@ pub struct ChunkManifest {
     pub version: u32,
     /// Value of `model_type` of the checkpoint.
     pub architecture: String,
-    /// Positions of a state.
+    /// Most positions of a sequence.
     pub context: usize,
+    /// Positions of a state; 0 where there are no more than a sequence has.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub state_positions: usize,
     /// Layers of all chunks.
     pub layers: usize,
     /// Heads of keys and values.
     pub kv_heads: usize,
     /// Length of a key and of a value.
     pub head_size: usize,
+    /// Elements of a state for each of these; 0 where there are no more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub state_elements: usize,
     /// Tokens that exist.
     pub vocabulary: usize,
     /// Rows of the functions that each package of layers has: `decode` is the one of one row,
@@ -60,6 +66,11 @@ pub struct TableEntry {
     pub row: Vec<usize>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl ChunkManifest {
     /// A manifest of a model's sizes.
     #[must_use]
@@ -68,9 +79,11 @@ impl ChunkManifest {
             version: VERSION,
             architecture: architecture.to_owned(),
             context,
+            state_positions: 0,
             layers: shape.layers,
             kv_heads: shape.kv_heads,
             head_size: shape.head_size,
+            state_elements: 0,
             vocabulary: shape.vocabulary,
             rows: Vec::new(),
             windows: Vec::new(),
@@ -121,6 +134,14 @@ impl ChunkManifest {
         if let Some(rows) = self.rows.iter().find(|&&rows| rows == 0 || rows > context) {
             return Err(format!("rows: {rows} found, expected 1 to the context, {context}"));
         }
+        for (name, least, found) in [
+            ("state_positions", context, self.state_positions),
+            ("state_elements", self.head_size, self.state_elements),
+        ] {
+            if found != 0 && !(least..=MOST).contains(&found) {
+                return Err(format!("{name}: {found} found, expected {least} to {MOST}"));
+            }
+        }
         if !self.rows.contains(&1) {
             return Err(format!("rows: {:?} found, expected 1 among them", self.rows));
         }
@@ -136,13 +157,19 @@ impl ChunkManifest {
         Ok(())
     }
 
-    /// The sizes that an engine needs, with the positions of a state.
+    /// Returns the positions of a state.
+    #[must_use]
+    pub fn cache_positions(&self) -> usize {
+        self.context.max(self.state_positions)
+    }
+
+    /// The sizes that an engine needs: the positions of a sequence, and heads as long as states have them.
     #[must_use]
     pub fn shape(&self) -> ModelShape {
         ModelShape {
             layers: self.layers,
             kv_heads: self.kv_heads,
-            head_size: self.head_size,
+            head_size: self.head_size.max(self.state_elements),
             vocabulary: self.vocabulary,
             positions: self.context,
         }
@@ -169,6 +196,14 @@ mod tests {
         };
         assert_eq!(write(&manifest).unwrap(), manifest);
         assert_eq!(manifest.shape().positions, 32);
+        // Folders of older versions have no word of padding.
+        let text = std::fs::read_to_string(folder.path().join(MANIFEST)).unwrap();
+        assert!(!text.contains("state_"), "{text}");
+        let mut padded = manifest.clone();
+        (padded.context, padded.state_positions, padded.state_elements) = (30, 32, 32);
+        assert_eq!(write(&padded).unwrap(), padded);
+        assert_eq!((padded.shape().positions, padded.cache_positions()), (30, 32));
+        assert_eq!((padded.shape().head_size, manifest.cache_positions()), (32, 32));
         let wrong = |change: fn(&mut ChunkManifest), expected: &str| {
             let mut damaged = manifest.clone();
             change(&mut damaged);
@@ -183,6 +218,8 @@ mod tests {
             "expected the name of a package",
         );
         wrong(|found| found.vocabulary = 0, "vocabulary: 0 found");
+        wrong(|found| found.state_positions = 31, "state_positions: 31 found, expected 32");
+        wrong(|found| found.state_elements = 3, "state_elements: 3 found, expected 4");
         std::fs::write(folder.path().join(MANIFEST), r#"{"version": 1}"#).unwrap();
         assert!(ChunkManifest::read(folder.path()).is_err());
     }

@@ -65,8 +65,10 @@ pub struct ChunkPlace {
 /// The sizes of a model in chunks.
 #[derive(Clone, Debug)]
 pub struct ChunkSizes {
-    /// The model's, of which the positions are those of a state.
+    /// The model's, of which the positions are those of a sequence, and heads as long as in states.
     pub shape: ModelShape,
+    /// Positions of a state, of which masks hide those that no sequence has.
+    pub state_positions: usize,
     /// Chunks with layers.
     pub chunks: usize,
     /// Rows of the functions that each of these has; 1 is among them.
@@ -115,7 +117,9 @@ impl ChunkModel {
         let context = NonZeroUsize::new(sizes.shape.positions);
         let rows = &sizes.rows;
         match (context, rows.first(), rows.last()) {
-            (Some(context), Some(1), Some(&most)) if most <= context.get() => {
+            (Some(context), Some(1), Some(&most))
+                if most <= context.get() && context.get() <= sizes.state_positions =>
+            {
                 Ok(Self { sizes, context, tables, functions, weight_bytes: 0 })
             }
             _ => {
@@ -181,7 +185,7 @@ impl ChunkModel {
         inputs.insert("start".to_owned(), Tensor::vector(vec![start]));
         for &window in &self.sizes.windows {
             let name = if window == 0 { "mask".to_owned() } else { format!("mask_{window}") };
-            inputs.insert(name, mask(position, rows, self.context.get(), window)?);
+            inputs.insert(name, mask(position, rows, self.sizes.state_positions, window)?);
         }
         for table in &self.tables {
             let mut all = Vec::with_capacity(rows * table.row.iter().product::<usize>());
@@ -223,15 +227,15 @@ impl ChunkModel {
     }
 }
 
-/// 0 where a row sees a position.
-fn mask(position: usize, rows: usize, context: usize, window: usize) -> Result<Tensor> {
-    let mut all = vec![HIDDEN; rows * context];
-    for (row, seen) in all.chunks_exact_mut(context.max(1)).enumerate() {
-        let end = (position + row + 1).min(context);
+/// 0 where a row sees a position of a state.
+fn mask(position: usize, rows: usize, positions: usize, window: usize) -> Result<Tensor> {
+    let mut all = vec![HIDDEN; rows * positions];
+    for (row, seen) in all.chunks_exact_mut(positions.max(1)).enumerate() {
+        let end = (position + row + 1).min(positions);
         let first = if window == 0 { 0 } else { end.saturating_sub(window) };
         seen[first..end].fill(0.0);
     }
-    Tensor::from_vec(&[1, 1, rows, context], all).map_err(tensor)
+    Tensor::from_vec(&[1, 1, rows, positions], all).map_err(tensor)
 }
 
 impl StepModel for ChunkModel {
