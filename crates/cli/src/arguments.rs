@@ -1,186 +1,213 @@
-//! Arguments of the commands other than `serve`, parsed by clap from a table of options for each command.
+//! Arguments of the commands other than `serve`: clap parses each command line into the struct of its command.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
-use crate::usage::explain;
+use crate::usage::{excluded, explain};
 
-/// Names of the values that are no options, in their order.
-const VALUES: &[&str] = &["first value", "second value"];
-
-/// An option of a command.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CommandOption {
-    /// Name without the dashes.
-    pub(super) name: &'static str,
-    /// Form of its value, such as `N` or `fp16|fp32`; empty for none.
-    pub(super) value: &'static str,
-    /// Purpose, with the default in brackets. An option whose text says `repeatable` may be given several times.
-    pub(super) sentence: &'static str,
+/// Runs a command with its parsed arguments.
+///
+/// # Errors
+/// Fails as the command does.
+pub(super) fn start<A: FromArgMatches>(
+    matches: &ArgMatches,
+    command: fn(&A) -> Result<ExitCode, String>,
+) -> Result<ExitCode, String> {
+    command(&A::from_arg_matches(matches).map_err(|error| explain(&error, "option"))?)
 }
 
-impl CommandOption {
-    fn is_repeatable(&self) -> bool {
-        self.sentence.contains("repeatable")
-    }
-
-    fn arg(&self) -> Arg {
-        let arg = Arg::new(self.name).long(self.name).help(self.sentence);
-        if self.value.is_empty() {
-            return arg.action(ArgAction::SetTrue);
-        }
-        let action = if self.is_repeatable() { ArgAction::Append } else { ArgAction::Set };
-        // A negative number and a name that begins with a dash are values too.
-        let arg = arg.value_name(self.value).action(action).allow_hyphen_values(true);
-        match self.value {
-            "N" => arg.value_parser(|text: &str| number::<u64>(text)),
-            "S" | "W" => arg.value_parser(|text: &str| number::<f64>(text)),
-            _ => arg,
-        }
-    }
+/// Gives the arguments of a command what is the same for all commands.
+pub(super) fn uniform(command: Command) -> Command {
+    command.mut_args(|arg| match arg.get_long().is_some() && arg.get_action().takes_values() {
+        // A negative number and a name that begins with a dash are values too. The text of an option tells its
+        // choices and its default.
+        true => arg.allow_hyphen_values(true).hide_default_value(true).hide_possible_values(true),
+        false => arg,
+    })
 }
 
-/// Checks that a text is a number, and keeps the text: commands choose the type.
-fn number<T: std::str::FromStr>(text: &str) -> Result<String, String> {
-    match text.parse::<T>() {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(format!("expects a number, got '{text}'")),
+/// Makes a change of the purpose of an argument, where a command flattens the options of several.
+pub(super) fn purpose(id: &'static str, help: &'static str) -> impl FnMut(Arg) -> Arg {
+    move |arg| if arg.get_id() == id { arg.help(help) } else { arg }
+}
+
+/// Reason why an option does not take a value.
+#[derive(Debug)]
+pub(super) enum ValueError {
+    /// The text is no number at all: the command line is wrong.
+    NoNumber(String),
+    /// The text has no meaning for the option.
+    Refused(String),
+}
+
+impl From<String> for ValueError {
+    fn from(text: String) -> Self {
+        Self::Refused(text)
     }
 }
 
-/// Reads whole numbers with commas between.
-fn numbers(text: &str) -> Result<Vec<usize>, String> {
-    let numbers: Result<Vec<usize>, _> = text.split(',').map(|one| one.trim().parse()).collect();
-    numbers.map_err(|_| format!("expects a number, or N,N…, got '{text}'"))
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::NoNumber(text) | Self::Refused(text)) = self;
+        f.write_str(text)
+    }
 }
 
-/// Describes a command to clap. `values` is the part of its usage that is no option, such as `MODEL [OUTPUT]`: what
-/// stands in brackets may be absent, and a word that ends in `…` may be repeated.
-pub(super) fn describe(
-    name: &'static str,
-    values: &'static str,
-    options: &[CommandOption],
-) -> Command {
-    let positional = values.split_whitespace().zip(VALUES).map(|(form, id)| {
-        let word = form.trim_start_matches('[').trim_end_matches(']');
-        let argument =
-            Arg::new(*id).value_name(word.trim_end_matches('…')).required(!form.starts_with('['));
-        if word.ends_with('…') { argument.num_args(0..) } else { argument }
+impl std::error::Error for ValueError {}
+
+/// Parses a number.
+///
+/// # Errors
+/// Fails when the text is none, or beyond the type.
+pub(super) fn number<T: FromStr>(text: &str) -> Result<T, ValueError> {
+    text.parse().map_err(|_| ValueError::NoNumber(format!("expects a number, got '{text}'")))
+}
+
+/// Parses a value whose own parser says what is wrong.
+///
+/// # Errors
+/// Fails as that parser does.
+pub(super) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!(": {error}"))
+}
+
+/// Parses a time in seconds.
+///
+/// # Errors
+/// Fails when the text is no number, or no time.
+pub(super) fn time(text: &str) -> Result<Duration, ValueError> {
+    let seconds = number(text)?;
+    let time = Duration::try_from_secs_f64(seconds);
+    time.map_err(|_| format!("expects a time, got '{seconds}'").into())
+}
+
+/// Parses a path, which is text as all arguments are.
+///
+/// # Errors
+/// Never fails.
+pub(super) fn path(text: &str) -> Result<PathBuf, Infallible> {
+    text.parse()
+}
+
+/// Parser of words that each stand for a value.
+#[derive(Clone)]
+pub(super) struct WordParser<T: 'static> {
+    words: &'static [(&'static str, T)],
+    /// Says what is wrong with another word, where that is not said in the usual way.
+    wrong: Option<fn(&str) -> String>,
+}
+
+/// Makes a parser of words that each stand for a value.
+pub(super) fn choice<T>(words: &'static [(&'static str, T)]) -> WordParser<T> {
+    WordParser { words, wrong: None }
+}
+
+/// Makes such a parser that says in its own words what is wrong with another one.
+pub(super) fn worded_choice<T>(
+    words: &'static [(&'static str, T)],
+    wrong: fn(&str) -> String,
+) -> WordParser<T> {
+    WordParser { words, wrong: Some(wrong) }
+}
+
+impl<T: Clone + Send + Sync> WordParser<T> {
+    fn find(&self, given: &str) -> Result<T, String> {
+        let found = self.words.iter().find(|(word, _)| *word == given);
+        found.map(|(_, value)| value.clone()).ok_or_else(|| match self.wrong {
+            Some(wrong) => wrong(given),
+            None => {
+                let words: Vec<&str> = self.words.iter().map(|(word, _)| *word).collect();
+                format!("expects one of {}, got '{given}'", words.join(", "))
+            }
+        })
+    }
+}
+
+impl<T: Clone + Send + Sync> TypedValueParser for WordParser<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let parser = self.clone();
+        let find = move |given: &str| parser.find(given);
+        find.parse_ref(command, arg, value)
+    }
+
+    /// Lists the words, which shells complete.
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.words.iter().map(|(word, _)| PossibleValue::new(*word))))
+    }
+}
+
+/// A length that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedLength {
+    pub(super) name: String,
+    pub(super) length: usize,
+}
+
+/// Parses `NAME=N`.
+///
+/// # Errors
+/// Fails for any other text.
+pub(super) fn named_length(text: &str) -> Result<NamedLength, String> {
+    let found = text.split_once('=').and_then(|(name, length)| {
+        let length = length.trim().parse().ok()?;
+        Some(NamedLength { name: name.trim().to_owned(), length })
     });
-    Command::new(name).args(positional).args(options.iter().map(CommandOption::arg))
+    found.ok_or_else(|| format!(": '{text}' found, expected NAME=N"))
 }
 
-/// A command line that was parsed.
-#[derive(Debug, Default, Clone)]
-pub(super) struct CommandArguments {
-    values: Vec<String>,
-    options: BTreeMap<&'static str, Vec<String>>,
+/// Parses a command line without its name.
+///
+/// # Errors
+/// Fails with one line about the first mistake.
+#[cfg(test)]
+pub(super) fn parse<A: clap::Args>(arguments: &[&str]) -> Result<A, String> {
+    let command = A::augment_args(Command::new("command").no_binary_name(true));
+    let matches = uniform(command).try_get_matches_from(arguments);
+    let matches = matches.map_err(|error| explain(&error, "option"))?;
+    A::from_arg_matches(&matches).map_err(|error| explain(&error, "option"))
 }
 
-impl CommandArguments {
-    /// Takes what clap has parsed.
-    pub(super) fn new(matches: &ArgMatches, options: &[CommandOption]) -> Self {
-        let texts = |name: &str| -> Vec<String> {
-            let found = matches.try_get_many::<String>(name).ok().flatten();
-            found.into_iter().flatten().cloned().collect()
-        };
-        let values = VALUES.iter().flat_map(|id| texts(id)).collect();
-        let mut parsed = Self { values, options: BTreeMap::new() };
-        for option in options {
-            let given = match option.value.is_empty() {
-                true if matches.get_flag(option.name) => vec![String::new()],
-                true => Vec::new(),
-                false => texts(option.name),
-            };
-            if !given.is_empty() {
-                parsed.options.insert(option.name, given);
-            }
-        }
-        parsed
-    }
+/// Whole numbers of an option that takes one or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NumberList(Vec<usize>);
 
-    /// Parses a command line without its name, which may have values.
+impl NumberList {
+    /// Parses numbers with commas between.
     ///
     /// # Errors
-    /// Fails when an option is unknown, lacks its value or has one too many.
-    #[cfg(test)]
-    pub(super) fn parse(arguments: &[String], options: &[CommandOption]) -> Result<Self, String> {
-        let command = describe("command", "[VALUE…]", options).no_binary_name(true);
-        let matches = command.try_get_matches_from(arguments).map_err(|e| explain(&e, "option"))?;
-        Ok(Self::new(&matches, options))
+    /// Fails when the text is no such list.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let numbers: Result<Vec<usize>, _> =
+            text.split(',').map(|one| one.trim().parse()).collect();
+        numbers.map(Self).map_err(|_| format!("expects a number, or N,N…, got '{text}'"))
     }
 
-    /// Replaces the value of an option.
-    pub(super) fn set(&mut self, name: &'static str, value: &str) {
-        self.options.insert(name, vec![value.to_owned()]);
+    /// Returns the numbers.
+    pub(super) fn numbers(&self) -> &[usize] {
+        &self.0
     }
+}
 
-    /// Returns the only value that is no option.
-    ///
-    /// # Errors
-    /// Fails when there is none, or more than one.
-    pub(super) fn only(&self, what: &str) -> Result<&str, String> {
-        match self.values.as_slice() {
-            [value] => Ok(value),
-            [] => Err(format!("{what} is missing")),
-            [_, extra, ..] => Err(format!("unexpected argument '{extra}'")),
-        }
-    }
-
-    /// Returns the values that are no option.
-    pub(super) fn values(&self) -> &[String] {
-        &self.values
-    }
-
-    /// Refuses values that are no option.
-    ///
-    /// # Errors
-    /// Fails when there is one.
-    pub(super) fn none(&self) -> Result<(), String> {
-        match self.values.first() {
-            Some(extra) => Err(format!("unexpected argument '{extra}'")),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns whether an option was given.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.options.contains_key(name)
-    }
-
-    /// Returns all values of an option.
-    pub(super) fn all(&self, name: &str) -> &[String] {
-        self.options.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the last value of an option.
-    pub(super) fn last(&self, name: &str) -> Option<&str> {
-        self.all(name).last().map(String::as_str)
-    }
-
-    /// Returns the last value of an option, as a number.
-    ///
-    /// # Errors
-    /// Fails when it is none, or beyond the type.
-    pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, String> {
-        match self.last(name) {
-            None => Ok(default),
-            Some(text) => {
-                text.parse().map_err(|_| format!("--{name} expects a number, got '{text}'"))
-            }
-        }
-    }
-
-    /// Returns the last value of an option, as numbers with commas between.
-    ///
-    /// # Errors
-    /// Fails when it is no such list.
-    pub(super) fn numbers(&self, name: &str, default: usize) -> Result<Vec<usize>, String> {
-        let Some(text) = self.last(name) else { return Ok(vec![default]) };
-        numbers(text).map_err(|error| format!("--{name} {error}"))
+impl fmt::Display for NumberList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join(","))
     }
 }
 
@@ -198,8 +225,18 @@ pub(super) fn matches(
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             ParseFailure::Print(error.to_string())
         }
+        _ if refuses_values(&error) => ParseFailure::Refused(explain(&error, "option")),
         _ => ParseFailure::Mistake(explain(&error, "option")),
     })
+}
+
+/// Returns whether a command line is well-formed, but its values are not what their options take.
+fn refuses_values(error: &clap::Error) -> bool {
+    let source = || std::error::Error::source(error)?.downcast_ref::<ValueError>();
+    match error.kind() {
+        ErrorKind::ValueValidation => !matches!(source(), Some(ValueError::NoNumber(_))),
+        _ => excluded(error).is_some(),
+    }
 }
 
 /// Outcome of a command line that names no command to run.
@@ -209,30 +246,45 @@ pub(super) enum ParseFailure {
     Print(String),
     /// The command line is wrong.
     Mistake(String),
+    /// A value is not what its option takes, or options exclude each other.
+    Refused(String),
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Args;
+
     use super::*;
 
-    const OPTIONS: &[CommandOption] = &[
-        CommandOption { name: "inputs", value: "FILE", sentence: "files; repeatable" },
-        CommandOption { name: "precision", value: "fp16|fp32", sentence: "" },
-        CommandOption { name: "threads", value: "N", sentence: "" },
-        CommandOption { name: "json", value: "", sentence: "" },
-    ];
-
-    fn parse(arguments: &[&str]) -> Result<CommandArguments, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        CommandArguments::parse(&arguments, OPTIONS)
+    #[derive(Debug, Args)]
+    #[group(skip)]
+    struct SampleArguments {
+        #[arg(value_name = "MODEL")]
+        model: String,
+        #[arg(long, value_name = "FILE", value_parser = path)]
+        inputs: Vec<PathBuf>,
+        #[arg(long, value_name = "a|b", value_parser = choice(WORDS), default_value = "a")]
+        form: u8,
+        #[arg(long, value_name = "N", value_parser = number::<u32>)]
+        threads: Option<u32>,
+        #[arg(long = "length", value_name = "NAME=N", value_parser = named_length)]
+        lengths: Vec<NamedLength>,
+        #[arg(long, value_name = "S", value_parser = time, conflicts_with = "json")]
+        seconds: Option<Duration>,
+        #[arg(long)]
+        json: bool,
     }
+
+    const WORDS: &[(&str, u8)] = &[("a", 1), ("b", 2)];
 
     #[test]
     fn options_stand_anywhere_and_repeat() {
-        let parsed = parse(&["--inputs", "a", "m.onnx", "--inputs=b", "--json"]).unwrap();
-        assert_eq!(parsed.all("inputs"), ["a", "b"]);
-        assert!(parsed.has("json"));
-        assert_eq!(parsed.only("MODEL").unwrap(), "m.onnx");
+        let given = ["--inputs", "a", "m.onnx", "--inputs=-b", "--json", "--length", "n= 3"];
+        let parsed: SampleArguments = parse(&given).unwrap();
+        assert_eq!(parsed.inputs, [PathBuf::from("a"), PathBuf::from("-b")]);
+        assert_eq!(parsed.lengths, [NamedLength { name: "n".to_owned(), length: 3 }]);
+        assert!(parsed.json && parsed.threads.is_none() && parsed.seconds.is_none());
+        assert_eq!((parsed.model.as_str(), parsed.form), ("m.onnx", 1));
     }
 
     #[test]
@@ -248,20 +300,39 @@ mod tests {
             ),
             (&["--threads=many"], "--threads expects a number, got 'many'"),
             (&["--threads=-1"], "--threads expects a number, got '-1'"),
-            (&["--threads=99999999999999999999"], "--threads expects a number"),
+            (&["--threads=5000000000"], "--threads expects a number"),
+            (&["--form=c"], "--form expects one of a, b, got 'c'"),
+            (&["--length=n"], "--length: 'n' found, expected NAME=N"),
+            (&["--seconds=-1"], "--seconds expects a time, got '-1'"),
+            (&["m", "--seconds=1", "--json"], "--seconds and --json exclude each other"),
+            (&["m", "n"], "unexpected argument 'n'"),
+            (&[], "MODEL is missing"),
         ] {
-            let error = parse(arguments).unwrap_err();
+            let error = parse::<SampleArguments>(arguments).unwrap_err();
             assert!(error.contains(text) && !error.contains('\n'), "{arguments:?}: {error}");
         }
-        assert!(parse(&[]).unwrap().only("MODEL").unwrap_err().contains("MODEL is missing"));
+    }
+
+    #[test]
+    fn lists_have_one_number_or_several() {
+        assert_eq!(NumberList::parse("1, 2").unwrap().numbers(), [1, 2]);
+        assert_eq!(NumberList::parse("1,2").unwrap().to_string(), "1,2");
+        assert!(NumberList::parse("1,x").unwrap_err().contains("got '1,x'"));
     }
 
     #[cfg(unix)]
     #[test]
     fn what_is_no_text_is_refused() {
         use std::os::unix::ffi::OsStringExt;
-        let arguments = vec![OsString::from("command"), OsString::from_vec(vec![b'm', 0xff])];
-        let failure = matches(describe("command", "VALUE", OPTIONS), &arguments).unwrap_err();
-        assert!(matches!(failure, ParseFailure::Mistake(text) if text.contains("no UTF-8 text")));
+        let no_text = || OsString::from_vec(vec![b'm', 0xff]);
+        let command = || SampleArguments::augment_args(Command::new("command"));
+        for before in [&["command"][..], &["command", "m", "--inputs"]] {
+            let mut arguments: Vec<OsString> = before.iter().map(OsString::from).collect();
+            arguments.push(no_text());
+            let failure = matches(command(), &arguments).unwrap_err();
+            assert!(
+                matches!(failure, ParseFailure::Mistake(text) if text.contains("no UTF-8 text"))
+            );
+        }
     }
 }

@@ -1,100 +1,79 @@
 //! `galatea bench`: how long one run of a model takes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::{Arg, Args};
 use galatea_runtime::{PlacementReport, ProfileRow, Run, Session};
 use galatea_serving::model_cache::SessionOrigin;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::step_profile::DeviceRoofs;
-use super::sweep::BenchSweep;
-use super::{bench_language, generate, model, say, step_profile};
+use super::arguments::{path, time};
+use super::bench_language::{self, CheckpointJob};
+use super::generate::{self, ShapeChoices};
+use super::language_choices::{CheckpointChoices, TokenCounts, WeightChoices};
+use super::model::{self, CacheChoices, GpuMemoryChoice, SessionChoices, TimelineChoices};
+use super::say;
+use super::step_profile::{self, DeviceRoofs};
+use super::sweep::{BenchSweep, SweepChoices};
 use crate::table::table;
 
-pub(super) const CHOICES: &[CommandOption] = &[
-    CommandOption {
-        name: "batch",
-        value: "N[,N…]",
-        sentence: "length of the batch axis, or several to measure one after the other [1]",
-    },
-    CommandOption {
-        name: "sequence",
-        value: "N[,N…]",
-        sentence: "length of axes along a sequence that the model leaves open [128]",
-    },
-    CommandOption {
-        name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable"
-    },
-    CommandOption {
-        name: "threads",
-        value: "N[,N…]",
-        sentence: "threads inside an operator, 0 for all fast cores [0]",
-    },
-    CommandOption {
-        name: "provider",
-        value: "NAME[,NAME…]",
-        sentence: "run on this provider, or divide runs among several",
-    },
-    CommandOption {
-        name: "function",
-        value: "NAME",
-        sentence: "function of a model that has several",
-    },
-    CommandOption { name: "seconds", value: "S", sentence: "time to measure each of them [3]" },
-    CommandOption {
-        name: "plot",
-        value: "FILE.svg",
-        sentence: "draw the times of several batches, sequences or numbers of threads as curves",
-    },
-    CommandOption {
-        name: "profile",
-        value: "",
-        sentence: "show the slowest operators too, what kernels reach and what bounds them",
-    },
-    model::GPU_MEMORY_CHOICE,
-    model::TIMELINE_CHOICES[0],
-    model::TIMELINE_CHOICES[1],
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption {
-        name: "precision",
-        value: "fp32|bf16|fp16",
-        sentence: "what products and convolutions compute in [fp32]",
-    },
-    CommandOption {
-        name: "level",
-        value: "O0…O3",
-        sentence: "how far the graph is rewritten [O3]",
-    },
-    CommandOption {
-        name: "prompt-tokens",
-        value: "N",
-        sentence: "tokens of the prompt of a language model [512]",
-    },
-    CommandOption { name: "context", value: "N", sentence: "tokens before that answer [8]" },
-    CommandOption { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
-    CommandOption { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
-    CommandOption {
-        name: "perplexity",
-        value: "FILE",
-        sentence: "instead: how well it foresees a text, in pieces of the prompt's length",
-    },
-    CommandOption {
-        name: "quantization",
-        value: "NAME",
-        sentence: "round its weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
-    },
-    CommandOption {
-        name: "kv-cache-dtype",
-        value: "NAME",
-        sentence: "its cache: auto, float32, float16, bfloat16 or int8 [auto]",
-    },
-    model::CACHE_CHOICES[0],
-    model::CACHE_CHOICES[1],
-];
+/// Command line of `galatea bench`.
+#[derive(Debug, Args)]
+#[command(mut_args(several_providers))]
+pub(super) struct BenchArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[command(flatten)]
+    sweep: SweepChoices,
+    #[command(flatten)]
+    pub(super) shapes: ShapeChoices,
+    #[command(flatten)]
+    pub(super) session: SessionChoices,
+    #[arg(
+        long = "seconds",
+        value_name = "S",
+        value_parser = time,
+        default_value = "3",
+        help = "time to measure each of them [3]"
+    )]
+    pub(super) time: Duration,
+    #[arg(
+        long,
+        value_name = "FILE.svg",
+        value_parser = path,
+        help = "draw the times of several batches, sequences or numbers of threads as curves"
+    )]
+    pub(super) plot: Option<PathBuf>,
+    #[arg(long, help = "show the slowest operators too, what kernels reach and what bounds them")]
+    pub(super) profile: bool,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryChoice,
+    #[command(flatten)]
+    timeline: TimelineChoices,
+    #[arg(long, help = "print one line of JSON")]
+    pub(super) json: bool,
+    #[command(flatten)]
+    counts: TokenCounts,
+    #[command(flatten)]
+    checkpoint: CheckpointChoices,
+    #[command(flatten)]
+    weights: WeightChoices,
+    #[command(flatten)]
+    cache: CacheChoices,
+}
+
+/// Lets `--provider` say that several may divide runs.
+pub(super) fn several_providers(arg: Arg) -> Arg {
+    match arg.get_id() == "provider" {
+        true => arg
+            .value_name("NAME[,NAME…]")
+            .help("run on this provider, or divide runs among several"),
+        false => arg,
+    }
+}
 
 /// Fewest runs of a measurement, however long they take.
 const MIN_RUNS: usize = 5;
@@ -105,39 +84,33 @@ pub(super) const SETTLING: Duration = Duration::from_secs(20);
 /// Rows of the profile.
 const PROFILE_ROWS: usize = 15;
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Measures a model on generated inputs.
-pub(super) fn bench(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    model::limit_gpus(arguments)?;
-    if let Some(checkpoint) = model::checkpoint(arguments.only("MODEL")?)? {
-        return bench_language::bench(&checkpoint, arguments);
+pub(super) fn bench(arguments: &BenchArguments) -> Result<ExitCode, String> {
+    let BenchArguments { time, json: quiet, .. } = *arguments;
+    arguments.gpu_memory.apply()?;
+    if let Some(checkpoint) = model::checkpoint(&arguments.model)? {
+        return arguments.measure_checkpoint(&checkpoint);
     }
-    let path = model::find(arguments.only("MODEL")?)?;
-    let sweep = BenchSweep::of(arguments)?;
+    let path = model::find(&arguments.model)?;
+    let sweep = BenchSweep::of(&arguments.sweep)?;
     let Some((batch, sequence, threads)) = sweep.single() else {
         return sweep.run(&path, arguments).map(|()| ExitCode::SUCCESS);
     };
-    if arguments.has("plot") {
+    if arguments.plot.is_some() {
         return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
     }
-    let time = seconds(arguments)?;
-    let _timeline = model::timeline(arguments)?;
+    let _timeline = arguments.timeline.start()?;
     let loaded = load(&path, arguments, threads)?;
-    let shapes = generate::parse_shapes(arguments.all("shape"))?;
     let lengths = generate::FreeLengths { batch, sequence };
-    let inputs = generate::inputs(&loaded.session, lengths, &shapes)?.inputs;
-    let quiet = arguments.has("json");
+    let inputs = generate::inputs(&loaded.session, lengths, &arguments.shapes.by_input())?.inputs;
     let figures = figures(&loaded.session, &inputs, time, quiet)?;
-    let job = BenchJob { path: &path, arguments, batch, sequence, threads };
-    let rows = match arguments.has("profile") {
+    let provider = arguments.session.provider.as_deref();
+    let job = BenchJob { path: &path, provider, batch, sequence, threads };
+    let rows = match arguments.profile {
         true => Some(profile(&loaded.session, &inputs)?),
         false => None,
     };
-    let roofs = rows.as_ref().map(|rows| DeviceRoofs::of(arguments.last("provider"), rows));
+    let roofs = rows.as_ref().map(|rows| DeviceRoofs::of(provider, rows));
     let measured = rows.zip(roofs);
     if quiet {
         let mut line = job.json(&loaded, figures);
@@ -160,14 +133,20 @@ pub(super) fn bench(arguments: &CommandArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the duration that `--seconds` allows a measurement.
-///
-/// # Errors
-/// Fails when the value is not a time.
-pub(super) fn seconds(arguments: &CommandArguments) -> Result<Duration, String> {
-    let seconds: f64 = arguments.number("seconds", 3.0)?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))
+impl BenchArguments {
+    fn measure_checkpoint(&self, path: &Path) -> Result<ExitCode, String> {
+        let job = CheckpointJob {
+            path,
+            counts: &self.counts,
+            weights: &self.weights,
+            provider: self.session.provider.as_deref(),
+            threads: self.sweep.single_threads()?,
+            concurrency: self.checkpoint.concurrency,
+            profile: self.profile,
+        };
+        let perplexity = self.checkpoint.perplexity.as_deref();
+        bench_language::bench(job, perplexity, &self.timeline, self.json)
+    }
 }
 
 /// A model that is ready to run.
@@ -184,11 +163,11 @@ pub(super) struct BenchModel {
 /// Fails as [`model::cached_model`] does.
 pub(super) fn load(
     path: &Path,
-    arguments: &CommandArguments,
+    arguments: &BenchArguments,
     threads: usize,
 ) -> Result<BenchModel, String> {
     let started = Instant::now();
-    let model = model::cached_model(path, arguments, threads)?;
+    let model = model::cached_model(path, &arguments.session, threads, &arguments.cache)?;
     let source = model.origin();
     Ok(BenchModel { session: model.into_session(), source, took: started.elapsed() })
 }
@@ -279,7 +258,8 @@ impl BenchFigures {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BenchJob<'a> {
     pub(super) path: &'a Path,
-    pub(super) arguments: &'a CommandArguments,
+    /// Provider that the options name.
+    pub(super) provider: Option<&'a str>,
     pub(super) batch: usize,
     pub(super) sequence: Option<usize>,
     /// 0 for all fast cores.
@@ -303,7 +283,7 @@ impl BenchJob<'_> {
         let plans = session.report().plans;
         let mut line = serde_json::json!({
             "model": self.path.display().to_string(),
-            "provider": self.arguments.last("provider").unwrap_or(&used),
+            "provider": self.provider.unwrap_or(&used),
             "providers_used": used,
             "batch": self.batch,
             "threads": self.threads_used(),

@@ -13,8 +13,9 @@ use galatea_llm::model::{LanguageModel, PerplexityModel, PerplexityScore};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::llm::EngineArguments;
 
-use super::arguments::CommandArguments;
-use super::{engine, model, say, step_profile};
+use super::language_choices::{TokenCounts, WeightChoices};
+use super::model::{self, TimelineChoices};
+use super::{engine, say, step_profile};
 use crate::table::table;
 
 /// Tokens of a prompt, where nothing else is said.
@@ -38,27 +39,50 @@ struct GenerationTimes {
     tokens: Vec<u32>,
 }
 
+/// How a checkpoint is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CheckpointJob<'a> {
+    pub(super) path: &'a Path,
+    pub(super) counts: &'a TokenCounts,
+    pub(super) weights: &'a WeightChoices,
+    pub(super) provider: Option<&'a str>,
+    /// 0 for all fast cores.
+    pub(super) threads: usize,
+    /// Answers at once.
+    pub(super) concurrency: usize,
+    /// True if steps are taken apart.
+    pub(super) profile: bool,
+}
+
 /// Measures a checkpoint.
 ///
 /// # Errors
 /// Fails when it cannot be loaded, or a request fails.
-pub(super) fn bench(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
-        model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
+pub(super) fn bench(
+    job: CheckpointJob<'_>,
+    perplexity: Option<&Path>,
+    timeline: &TimelineChoices,
+    json: bool,
+) -> Result<ExitCode, String> {
+    for (option, given) in [("perplexity", perplexity.is_some()), ("profile", job.profile)] {
+        if given {
+            model::refuse_chunks(job.path, &format!("--{option}"), "checkpoints")?;
+        }
     }
-    if let Some(file) = arguments.last("perplexity") {
-        return perplexity(path, Path::new(file), arguments);
+    if let Some(file) = perplexity {
+        say(&job.score(file, json)?);
+        return Ok(ExitCode::SUCCESS);
     }
-    let _timeline = model::timeline(arguments)?;
-    let mut measured = measure(path, arguments, arguments.has("profile"))?;
-    if arguments.has("json") {
-        if let (Some(fields), true) = (measured.line.as_object_mut(), arguments.has("profile")) {
+    let _timeline = timeline.start()?;
+    let mut measured = job.measure()?;
+    if json {
+        if let (Some(fields), true) = (measured.line.as_object_mut(), job.profile) {
             fields.insert("profile".to_owned(), measured.steps.into());
         }
         say(&measured.line.to_string());
     } else {
         say(&measured.text);
-        if arguments.has("profile") {
+        if job.profile {
             say(&measured.tables);
         }
     }
@@ -88,111 +112,94 @@ pub(super) struct MeasuredCheckpoint {
 /// Prompts whose answers are kept.
 const KEPT: usize = 4;
 
-/// Measures how fast a checkpoint reads and writes, and profiles its steps if asked to.
-///
-/// # Errors
-/// Fails as [`bench`] does.
-pub(super) fn measure(
-    path: &Path,
-    arguments: &CommandArguments,
-    apart: bool,
-) -> Result<MeasuredCheckpoint, String> {
-    let is_chunked = ChunkManifest::is_in(path);
-    let threads: usize = arguments.number("threads", 0)?;
-    let mut prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
-    let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
-    let context: usize = arguments.number("context", SHORT_PROMPT)?.max(1);
-    let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
-    if is_chunked && !arguments.has("prompt-tokens") {
-        let manifest = ChunkManifest::read(path).map_err(|error| error.to_string())?;
-        prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
-    }
-    let weights = EngineArguments {
-        max_num_seqs: Some(concurrency.max(4)),
-        enable_prefix_caching: Some(false),
-        max_model_len: Some(prompt.max(context) + answer + 1),
-        ..weights_of(arguments)
-    };
-    let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
-    options.session.threads = threads;
-    let started = Instant::now();
-    let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
-    let load = started.elapsed();
-    let bench = LanguageBench { model: &model, context, answer };
-    // The first runs plan memory.
-    bench.alone(prompt, 2)?;
-    let mut figures = Vec::new();
-    for _ in 0..ROUNDS {
-        let read = bench.alone(prompt, 1)?;
-        let written = bench.alone(context, answer)?;
-        let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
-        figures.push(RoundFigures {
-            prefill: prompt as f64 / read.first.as_secs_f64(),
-            ttft: read.first.as_secs_f64() * 1e3,
-            decode: (written.tokens.len() - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
-            together,
-            bandwidth: read_bandwidth(threads),
-        });
-    }
-    let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
-    let report = LanguageReport { figures, load, model: &model, concurrency, prompt, touched };
-    let text = report.text(path);
-    let line = report.json(path);
-    let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
-    let prefill = speeds(|of| of.prefill);
-    let decode = speeds(|of| of.decode);
-    let answers = if apart { bench.answers()? } else { Vec::new() };
-    let vocabulary = model.tokenizer().vocabulary_size();
-    drop(report);
-    drop(model);
-    let (tables, steps) = match apart {
-        true => {
-            let steps = [(context, 1), (0, prompt)];
-            step_profile::tables(path, &options, &steps, arguments.last("provider"))?
+impl CheckpointJob<'_> {
+    /// Measures how fast a checkpoint reads and writes, and profiles its steps if asked to.
+    ///
+    /// # Errors
+    /// Fails as [`bench`] does.
+    pub(super) fn measure(&self) -> Result<MeasuredCheckpoint, String> {
+        let CheckpointJob { path, counts, threads, .. } = *self;
+        let mut prompt = counts.prompt_tokens.unwrap_or(PROMPT).max(1);
+        let answer = counts.decode_tokens.unwrap_or(ANSWER).max(2);
+        let context = counts.context.unwrap_or(SHORT_PROMPT).max(1);
+        let concurrency = self.concurrency.max(1);
+        if ChunkManifest::is_in(path) && counts.prompt_tokens.is_none() {
+            let manifest = ChunkManifest::read(path).map_err(|error| error.to_string())?;
+            prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
         }
-        false => Default::default(),
-    };
-    Ok(MeasuredCheckpoint { text, line, tables, steps, prefill, decode, answers, vocabulary })
-}
-
-/// Returns the engine arguments for the storage of weights and cache.
-pub(super) fn weights_of(arguments: &CommandArguments) -> EngineArguments {
-    EngineArguments {
-        device: arguments.last("provider").map(str::to_owned),
-        quantization: arguments.last("quantization").map(str::to_owned),
-        kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
-        ..EngineArguments::default()
+        let weights = EngineArguments {
+            max_num_seqs: Some(concurrency.max(4)),
+            enable_prefix_caching: Some(false),
+            max_model_len: Some(prompt.max(context) + answer + 1),
+            ..self.weights.engine_arguments(self.provider)
+        };
+        let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
+        options.session.threads = threads;
+        let started = Instant::now();
+        let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
+        let load = started.elapsed();
+        let bench = LanguageBench { model: &model, context, answer };
+        // The first runs plan memory.
+        bench.alone(prompt, 2)?;
+        let mut figures = Vec::new();
+        for _ in 0..ROUNDS {
+            let read = bench.alone(prompt, 1)?;
+            let written = bench.alone(context, answer)?;
+            let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
+            figures.push(RoundFigures {
+                prefill: prompt as f64 / read.first.as_secs_f64(),
+                ttft: read.first.as_secs_f64() * 1e3,
+                decode: (written.tokens.len() - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
+                together,
+                bandwidth: read_bandwidth(threads),
+            });
+        }
+        let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
+        let report = LanguageReport { figures, load, model: &model, concurrency, prompt, touched };
+        let text = report.text(path);
+        let line = report.json(path);
+        let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
+        let prefill = speeds(|of| of.prefill);
+        let decode = speeds(|of| of.decode);
+        let answers = if self.profile { bench.answers()? } else { Vec::new() };
+        let vocabulary = model.tokenizer().vocabulary_size();
+        drop(report);
+        drop(model);
+        let (tables, steps) = match self.profile {
+            true => {
+                let steps = [(context, 1), (0, prompt)];
+                step_profile::tables(path, &options, &steps, self.provider)?
+            }
+            false => Default::default(),
+        };
+        Ok(MeasuredCheckpoint { text, line, tables, steps, prefill, decode, answers, vocabulary })
     }
-}
 
-/// Scores a text.
-fn perplexity(path: &Path, file: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("'{}' cannot be read as a text: {error}", file.display()))?;
-    let mut options =
-        engine().load_options(&weights_of(arguments)).map_err(|error| error.to_string())?;
-    options.session.threads = arguments.number("threads", 0)?;
-    let chunk = arguments.number("prompt-tokens", PROMPT)?;
-    let scored = PerplexityModel::load(path, &options, chunk)
-        .and_then(|mut model| Ok((model.score(&text)?, model)));
-    let (score, model) = scored.map_err(|error| error.to_string())?;
-    let report = serde_json::json!({
-        "perplexity": score.perplexity,
-        "tokens": score.tokens,
-        "chunks": score.chunks,
-        "chunk_tokens": model.chunk(),
-        "weight_bytes": model.weight_bytes(),
-    });
-    if arguments.has("json") {
-        say(&report.to_string());
-    } else {
+    /// Scores a text.
+    fn score(&self, file: &Path, json: bool) -> Result<String, String> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("'{}' cannot be read as a text: {error}", file.display()))?;
+        let weights = self.weights.engine_arguments(self.provider);
+        let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
+        options.session.threads = self.threads;
+        let chunk = self.counts.prompt_tokens.unwrap_or(PROMPT);
+        let scored = PerplexityModel::load(self.path, &options, chunk)
+            .and_then(|mut model| Ok((model.score(&text)?, model)));
+        let (score, model) = scored.map_err(|error| error.to_string())?;
+        let report = serde_json::json!({
+            "perplexity": score.perplexity,
+            "tokens": score.tokens,
+            "chunks": score.chunks,
+            "chunk_tokens": model.chunk(),
+            "weight_bytes": model.weight_bytes(),
+        });
+        if json {
+            return Ok(report.to_string());
+        }
         let PerplexityScore { perplexity, tokens, chunks } = score;
         let chunk = model.chunk();
-        say(&format!(
-            "perplexity {perplexity:.4} of {tokens} tokens in {chunks} pieces of {chunk}"
-        ));
+        Ok(format!("perplexity {perplexity:.4} of {tokens} tokens in {chunks} pieces of {chunk}"))
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Figures of one round of measurements.

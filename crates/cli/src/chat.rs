@@ -1,53 +1,88 @@
 //! `galatea chat`: talks with a language model in the terminal.
 
 use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
+use clap::Args;
 use galatea::{
     AnswerPiece, AnswerStream, ChatInput, ChatMessage, EngineArguments, Llm, SamplingParameters,
     TokenUsage,
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{number, path};
 use super::{complain, engine, say};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "system", value: "TEXT", sentence: "what the model is told first" },
-    CommandOption { name: "prompt", value: "TEXT", sentence: "say this, print the answer and end" },
-    CommandOption { name: "temperature", value: "T", sentence: "0 for the most probable words" },
-    CommandOption { name: "top-p", value: "P", sentence: "share of probability to choose from" },
-    CommandOption { name: "top-k", value: "K", sentence: "most probable tokens to choose from" },
-    CommandOption {
-        name: "min-p",
-        value: "P",
-        sentence: "least probability beside the largest one",
-    },
-    CommandOption { name: "seed", value: "N", sentence: "the same answers each time" },
-    CommandOption { name: "max-tokens", value: "N", sentence: "longest answer" },
-    CommandOption {
-        name: "context",
-        value: "N",
-        sentence: "longest conversation in tokens [the model's]",
-    },
-    CommandOption {
-        name: "dtype",
-        value: "NAME",
-        sentence: "float32, bfloat16 or float16 [float32]",
-    },
-    CommandOption {
-        name: "quantization",
-        value: "NAME",
-        sentence: "round weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
-    },
-    CommandOption {
-        name: "kv-cache-dtype",
-        value: "NAME",
-        sentence: "auto, float32, float16, bfloat16 or int8 [auto]",
-    },
-    CommandOption { name: "stats", value: "", sentence: "tell how fast each answer was" },
-];
+/// Command line of `galatea chat`.
+#[derive(Debug, Args)]
+pub(super) struct ChatArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[arg(long, value_name = "TEXT", help = "what the model is told first")]
+    system: Option<String>,
+    #[arg(long, value_name = "TEXT", help = "say this, print the answer and end")]
+    prompt: Option<String>,
+    #[command(flatten)]
+    sampling: SamplingChoices,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "longest conversation in tokens [the model's]"
+    )]
+    context: usize,
+    #[arg(long, value_name = "NAME", help = "float32, bfloat16 or float16 [float32]")]
+    dtype: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = "round weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0"
+    )]
+    quantization: Option<String>,
+    #[arg(long, value_name = "NAME", help = "auto, float32, float16, bfloat16 or int8 [auto]")]
+    kv_cache_dtype: Option<String>,
+    #[arg(long, help = "tell how fast each answer was")]
+    stats: bool,
+}
+
+/// Parameters of choosing tokens that options give; the others are the model's.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+struct SamplingChoices {
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = number::<f32>,
+        help = "0 for the most probable words"
+    )]
+    temperature: Option<f32>,
+    #[arg(
+        long,
+        value_name = "P",
+        value_parser = number::<f32>,
+        help = "share of probability to choose from"
+    )]
+    top_p: Option<f32>,
+    #[arg(
+        long,
+        value_name = "K",
+        value_parser = number::<i64>,
+        help = "most probable tokens to choose from"
+    )]
+    top_k: Option<i64>,
+    #[arg(
+        long,
+        value_name = "P",
+        value_parser = number::<f32>,
+        help = "least probability beside the largest one"
+    )]
+    min_p: Option<f32>,
+    #[arg(long, value_name = "N", value_parser = number::<u64>, help = "the same answers each time")]
+    seed: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = number::<u32>, help = "longest answer")]
+    max_tokens: Option<u32>,
+}
 
 /// Pieces of an answer that may wait to be printed.
 const MAX_PIECES: usize = 64;
@@ -57,28 +92,21 @@ const MAX_LINES: usize = 16;
 pub(super) const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye ends; \
                         Ctrl-C breaks an answer off";
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Talks with a model until the input ends.
-pub(super) fn chat(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let given = arguments.only("MODEL")?;
-    let mut talk = ChatSession::new(arguments)?;
-    let context: usize = arguments.number("context", 0)?;
+pub(super) fn chat(arguments: &ChatArguments) -> Result<ExitCode, String> {
+    let mut talk = ChatSession::new(arguments);
     let weights = EngineArguments {
         max_num_seqs: Some(1),
-        max_model_len: (context > 0).then_some(context),
-        dtype: arguments.last("dtype").map(str::to_owned),
-        quantization: arguments.last("quantization").map(str::to_owned),
-        kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
+        max_model_len: (arguments.context > 0).then_some(arguments.context),
+        dtype: arguments.dtype.clone(),
+        quantization: arguments.quantization.clone(),
+        kv_cache_dtype: arguments.kv_cache_dtype.clone(),
         ..EngineArguments::default()
     };
-    let model = engine().llm_with(given, &weights).map_err(|error| error.to_string())?;
+    let model = engine().llm_with(&arguments.model, &weights).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the runtime does not start: {error}"))?;
-    let result = match arguments.last("prompt") {
+    let result = match &arguments.prompt {
         Some(prompt) => runtime.block_on(talk.say(&model, prompt)),
         None => runtime.block_on(talk.go_on(&model)),
     };
@@ -119,29 +147,7 @@ impl<'a> ChatLine<'a> {
     }
 }
 
-/// Parameters of choosing tokens that options give; the others are the model's.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct SamplingChoices {
-    temperature: Option<f32>,
-    top_p: Option<f32>,
-    top_k: Option<i64>,
-    min_p: Option<f32>,
-    seed: Option<u64>,
-    max_tokens: Option<u32>,
-}
-
 impl SamplingChoices {
-    fn read(arguments: &CommandArguments) -> Result<Self, String> {
-        Ok(Self {
-            temperature: number(arguments, "temperature")?,
-            top_p: number(arguments, "top-p")?,
-            top_k: number(arguments, "top-k")?,
-            min_p: number(arguments, "min-p")?,
-            seed: number(arguments, "seed")?,
-            max_tokens: number(arguments, "max-tokens")?,
-        })
-    }
-
     /// The model's own parameters, with these in their place.
     fn apply(&self, defaults: &SamplingParameters) -> SamplingParameters {
         let own = defaults.clone();
@@ -157,19 +163,12 @@ impl SamplingChoices {
     }
 }
 
-/// Reads the number that an option gives, if it is given.
-fn number<T: FromStr>(arguments: &CommandArguments, option: &str) -> Result<Option<T>, String> {
-    let text = arguments.last(option);
-    let wrong = |text: &str| format!("--{option} expects a number, got '{text}'");
-    text.map(|text| text.parse().map_err(|_| wrong(text))).transpose()
-}
-
 impl ChatSession {
-    fn new(arguments: &CommandArguments) -> Result<Self, String> {
-        let sampling = SamplingChoices::read(arguments)?;
-        let mut talk = Self { messages: Vec::new(), sampling, stats: arguments.has("stats") };
-        talk.begin(arguments.last("system"));
-        Ok(talk)
+    fn new(arguments: &ChatArguments) -> Self {
+        let sampling = arguments.sampling.clone();
+        let mut talk = Self { messages: Vec::new(), sampling, stats: arguments.stats };
+        talk.begin(arguments.system.as_deref());
+        talk
     }
 
     fn begin(&mut self, system: Option<&str>) {
@@ -313,11 +312,11 @@ fn show(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::parse;
     use super::*;
 
     fn talk(arguments: &[&str]) -> Result<ChatSession, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        ChatSession::new(&CommandArguments::parse(&arguments, CHOICES)?)
+        parse(arguments).map(|arguments| ChatSession::new(&arguments))
     }
 
     #[test]

@@ -2,28 +2,29 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use galatea_apple::CpuFeature;
 use galatea_coreml::NeuralEngine;
 use galatea_providers::{CoreKind, HostCapabilities};
 use galatea_runtime::chips::LowBitSupport;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
 use super::{chip_facts, say};
 
-const CHOICES: &[CommandOption] =
-    &[CommandOption { name: "json", value: "", sentence: "print one line of JSON" }];
-
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
+/// Command line of `galatea chip`.
+#[derive(Debug, Args)]
+pub(super) struct ChipArguments {
+    #[arg(value_name = "NAME|FILE.toml")]
+    chip: Option<String>,
+    #[arg(long, help = "print one line of JSON")]
+    json: bool,
 }
 
 /// Prints what this machine can do, or what is known of the chip that is named.
-pub(super) fn chip(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if !arguments.values().is_empty() {
-        let asked = chip_facts::AskedChip::find(arguments.only("NAME")?)?;
-        say(&match arguments.has("json") {
+pub(super) fn chip(arguments: &ChipArguments) -> Result<ExitCode, String> {
+    if let Some(chip) = &arguments.chip {
+        let asked = chip_facts::AskedChip::find(chip)?;
+        say(&match arguments.json {
             true => chip_facts::as_json(&asked).to_string(),
             false => chip_facts::as_text(&asked),
         });
@@ -31,7 +32,7 @@ pub(super) fn chip(arguments: &CommandArguments) -> Result<ExitCode, String> {
     }
     let found = HostCapabilities::detect();
     let neural_engine = NeuralEngine::of_host();
-    say(&match arguments.has("json") {
+    say(&match arguments.json {
         true => as_json(&found, neural_engine.as_ref()).to_string(),
         false => as_text(&found, neural_engine.as_ref()),
     });

@@ -10,13 +10,9 @@ use galatea_formats::safetensors;
 use galatea_llm::chunked::{ChunkManifest, TABLES, weight_bytes};
 use serde_json::{Value, json};
 
-use super::arguments::CommandArguments;
+use super::model::SessionChoices;
 use super::say;
 use crate::table::table;
-
-/// Options about the graph of an ONNX model.
-const OF_GRAPHS: [&str; 8] =
-    ["provider", "function", "threads", "stage", "dot", "svg", "precision", "level"];
 
 /// A state of a package's functions.
 struct ChunkState {
@@ -183,22 +179,18 @@ fn size(bytes: f64) -> String {
 /// `galatea inspect` of a folder of chunks.
 ///
 /// # Errors
-/// Fails for missing or damaged files, and for options about graphs.
-pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
-        return Err(format!("--{option} is for ONNX models, and chunks have --json only"));
-    }
+/// Fails for missing or damaged files.
+pub(super) fn inspect(path: &Path, json: bool) -> Result<String, String> {
     let folder = ChunkFolder::read(path)?;
-    say(&match arguments.has("json") {
+    Ok(match json {
         true => folder.json(path).to_string(),
         false => folder.text(path),
-    });
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// The engine that `--provider coreml:CHIP` names, or this machine's.
-fn engine(arguments: &CommandArguments) -> Result<NeuralEngine, String> {
-    let name = arguments.last("provider").unwrap_or("coreml");
+fn engine(provider: Option<&str>) -> Result<NeuralEngine, String> {
+    let name = provider.unwrap_or("coreml");
     let wrong = |why: &str| {
         format!("provider '{name}' found, expected coreml:CHIP, such as coreml:M4: {why}")
     };
@@ -218,13 +210,23 @@ fn engine(arguments: &CommandArguments) -> Result<NeuralEngine, String> {
 ///
 /// # Errors
 /// Fails for missing or damaged files, and for a provider that is no Neural Engine.
-pub(super) fn explain(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if let Some(option) = ["function", "precision", "level"].iter().find(|one| arguments.has(one)) {
+pub(super) fn explain(
+    path: &Path,
+    session: &SessionChoices,
+    brief: bool,
+) -> Result<ExitCode, String> {
+    let SessionChoices { provider, function, precision, level } = session;
+    let rows = [
+        ("function", function.is_some()),
+        ("precision", precision.is_some()),
+        ("level", level.is_some()),
+    ];
+    if let Some((option, _)) = rows.into_iter().find(|(_, given)| *given) {
         return Err(format!(
             "--{option} is for models that are graphs; chunks are as they were converted"
         ));
     }
-    let engine = engine(arguments)?;
+    let engine = engine(provider.as_deref())?;
     let folder = ChunkFolder::read(path)?;
     say(&format!("{}: predicted for {}", path.display(), engine.chip));
     let mut rows = Vec::new();
@@ -260,7 +262,7 @@ pub(super) fn explain(path: &Path, arguments: &CommandArguments) -> Result<ExitC
         let whole = if rows > 1.0 { *ms } else { ms + of_head };
         say(&format!("{name}: {whole:.3} ms, {:.1} tokens/s", rows * 1e3 / whole.max(1e-9)));
     }
-    if !arguments.has("brief") {
+    if !brief {
         reasons.iter().for_each(|reason| say(reason));
     }
     Ok(ExitCode::SUCCESS)

@@ -5,159 +5,225 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::Args;
 use galatea_coreml::{ConvertOptions, WeightCompression, convert as to_program};
 use galatea_formats::{coreml, onnx};
 use galatea_graph::Graph;
+use galatea_runtime::OptimiseLevel;
 use galatea_serving::graph_model::ModelFormat;
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::precision::{self, PrecisionNotes};
+use super::arguments::{
+    NamedLength, ValueError, named_length, number, parsed, path as path_of, worded_choice,
+};
+use super::precision::{self, PrecisionChoices, PrecisionNotes};
 use super::{model, say};
 use galatea::chunks::{ChunkOptions, write_chunks};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption {
-        name: "precision",
-        value: "fp16|fp32",
-        sentence: "what floats are computed in [fp16]",
-    },
-    CommandOption {
-        name: "specification",
-        value: "6…9",
-        sentence: "version of Core ML's format: 6 is macOS 12, 9 is macOS 15 [9]",
-    },
-    CommandOption {
-        name: "length",
-        value: "NAME=N",
-        sentence: "number that a named length of the inputs is; repeatable",
-    },
-    CommandOption {
-        name: "shape",
-        value: "INPUT=N,N,…",
-        sentence: "shape of an input; repeatable",
-    },
-    CommandOption {
-        name: "bucket",
-        value: "NAME=N,NAME=N…",
-        sentence: "lengths that the inputs may have together; repeatable",
-    },
-    CommandOption {
-        name: "longest",
-        value: "N",
-        sentence: "the most that a length is which each run brings [2048]",
-    },
-    CommandOption {
-        name: "weights",
-        value: "FORM",
-        sentence: "how they are stored: int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP, sparse:SHARE [as computed]",
-    },
-    CommandOption {
-        name: "activations",
-        value: "int8",
-        sentence: "values that layers read have 8 bits too, with scales from --calibration [floats]",
-    },
-    CommandOption {
-        name: "calibration",
-        value: "DATA|random",
-        sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
-    },
-    CommandOption {
-        name: "method",
-        value: "NAME",
-        sentence: "range of activations: minmax, entropy or percentile [minmax]",
-    },
-    CommandOption {
-        name: "percentile",
-        value: "P",
-        sentence: "share of values in the range, in percent [99.99]",
-    },
-    CommandOption {
-        name: "exclude",
-        value: "NODE",
-        sentence: "activations of this node, or of this operator, stay floats; repeatable",
-    },
-    CommandOption {
-        name: "accuracy",
-        value: "COSINE",
-        sentence: "activations of the worst layers stay floats until results agree so far with FP32 [all have 8 bits]",
-    },
-    CommandOption {
-        name: "islands",
-        value: "auto|none|NODE,…",
-        sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these; repeatable [auto with --calibration, else none]",
-    },
-    CommandOption {
-        name: "check",
-        value: "DATA|random",
-        sentence: "run the package on samples and compare it with the model in FP32; nothing is written where FP32 has numbers that it has not; repeatable",
-    },
-    CommandOption {
-        name: "context",
-        value: "N",
-        sentence: "of a language model: the most tokens of a text [1024]",
-    },
-    CommandOption {
-        name: "prefill",
-        value: "N,N,…",
-        sentence: "of a language model: rows of the functions that compute prompts [64,128,512]",
-    },
-    CommandOption {
-        name: "chunk-bytes",
-        value: "N",
-        sentence: "of a language model: the most bytes of the weights of a package [1000000000]",
-    },
-    CommandOption {
-        name: "tokenizer",
-        value: "FOLDER",
-        sentence: "of a language model: where its tokenizer is [the checkpoint's folder]",
-    },
-    CommandOption {
-        name: "function",
-        value: "NAME",
-        sentence: "function of a model that has several",
-    },
-    CommandOption {
-        name: "level",
-        value: "O0…O3",
-        sentence: "how far the graph is rewritten [O2; O3 for chunks]",
-    },
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-];
+/// Command line of `galatea convert`.
+#[derive(Debug, Args)]
+pub(super) struct ConvertArguments {
+    #[arg(value_name = "MODEL", value_parser = path_of)]
+    model: PathBuf,
+    #[arg(value_name = "OUTPUT", value_parser = path_of)]
+    output: PathBuf,
+    #[command(flatten)]
+    program: ProgramChoices,
+    #[command(flatten)]
+    measured: PrecisionChoices,
+    #[command(flatten)]
+    chunks: ChunkChoices,
+    #[arg(long, value_name = "NAME", help = "function of a model that has several")]
+    function: Option<String>,
+    #[arg(
+        long,
+        value_name = "O0…O3",
+        value_parser = parsed::<OptimiseLevel>,
+        help = "how far the graph is rewritten [O2; O3 for chunks]"
+    )]
+    level: Option<OptimiseLevel>,
+    #[arg(long, help = "print one line of JSON")]
+    json: bool,
+}
 
-/// Returns the options of the command.
-pub(super) fn choices() -> Vec<CommandOption> {
-    CHOICES.to_vec()
+/// Options for programs that are written.
+#[derive(Debug, Args)]
+struct ProgramChoices {
+    #[arg(
+        long,
+        value_name = "fp16|fp32",
+        value_parser = worded_choice(FLOATS, wrong_float),
+        default_value = "fp16",
+        help = "what floats are computed in [fp16]"
+    )]
+    precision: ComputedFloat,
+    #[arg(
+        long,
+        value_name = "6…9",
+        value_parser = specification,
+        help = "version of Core ML's format: 6 is macOS 12, 9 is macOS 15 [9]"
+    )]
+    specification: Option<i32>,
+    #[arg(
+        long = "length",
+        value_name = "NAME=N",
+        value_parser = named_length,
+        help = "number that a named length of the inputs is; repeatable"
+    )]
+    lengths: Vec<NamedLength>,
+    #[arg(
+        long = "shape",
+        value_name = "INPUT=N,N,…",
+        value_parser = InputShape::parse,
+        help = "shape of an input; repeatable"
+    )]
+    shapes: Vec<InputShape>,
+    #[arg(
+        long = "bucket",
+        value_name = "NAME=N,NAME=N…",
+        value_parser = LengthSet::parse,
+        help = "lengths that the inputs may have together; repeatable"
+    )]
+    buckets: Vec<LengthSet>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "the most that a length is which each run brings [2048]"
+    )]
+    longest: Option<usize>,
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_parser = compression,
+        help = "how they are stored: int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP, sparse:SHARE [as computed]"
+    )]
+    weights: Option<WeightCompression>,
+}
+
+/// Options for language models in chunks.
+#[derive(Debug, Args)]
+struct ChunkChoices {
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "of a language model: the most tokens of a text [1024]"
+    )]
+    context: Option<usize>,
+    #[arg(
+        long,
+        value_name = "N,N,…",
+        value_parser = RowCounts::parse,
+        help = "of a language model: rows of the functions that compute prompts [64,128,512]"
+    )]
+    prefill: Option<RowCounts>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<u64>,
+        help = "of a language model: the most bytes of the weights of a package [1000000000]"
+    )]
+    chunk_bytes: Option<u64>,
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        value_parser = path_of,
+        help = "of a language model: where its tokenizer is [the checkpoint's folder]"
+    )]
+    tokenizer: Option<PathBuf>,
+}
+
+/// Type of the floats that a program computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ComputedFloat {
+    Fp16,
+    Fp32,
+}
+
+/// Words of `--precision`.
+const FLOATS: &[(&str, ComputedFloat)] =
+    &[("fp16", ComputedFloat::Fp16), ("fp32", ComputedFloat::Fp32)];
+
+fn wrong_float(given: &str) -> String {
+    format!(": '{given}' found, expected fp16 or fp32")
+}
+
+fn specification(text: &str) -> Result<i32, ValueError> {
+    let version = number(text)?;
+    match (6..=9).contains(&version) {
+        true => Ok(version),
+        false => Err(format!(": {version} found, expected 6 to 9").into()),
+    }
+}
+
+/// A shape of an input, `INPUT=N,N,…`.
+#[derive(Debug, Clone)]
+struct InputShape {
+    input: String,
+    shape: Vec<usize>,
+}
+
+impl InputShape {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!(": '{text}' found, expected INPUT=N,N,…");
+        let (input, lengths) = text.split_once('=').ok_or_else(wrong)?;
+        let lengths = lengths.split(',').filter(|len| !len.trim().is_empty());
+        let lengths = lengths.map(|len| len.trim().parse().map_err(|_| wrong()));
+        Ok(Self { input: input.to_owned(), shape: lengths.collect::<Result<_, _>>()? })
+    }
+}
+
+/// Lengths that inputs have together.
+#[derive(Debug, Clone)]
+struct LengthSet(BTreeMap<String, usize>);
+
+impl LengthSet {
+    fn parse(text: &str) -> Result<Self, String> {
+        let lengths =
+            text.split(',').map(|one| named_length(one).map(|one| (one.name, one.length)));
+        lengths.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Rows of functions that compute prompts.
+#[derive(Debug, Clone)]
+struct RowCounts(Vec<usize>);
+
+impl RowCounts {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |one: &str| format!(": '{one}' found, expected numbers of rows");
+        let rows = text.split(',').filter(|one| !one.trim().is_empty());
+        let rows = rows.map(|one| one.trim().parse().map_err(|_| wrong(one)));
+        rows.collect::<Result<_, _>>().map(Self)
+    }
 }
 
 /// Converts a model.
-pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let [source, target] = arguments.values() else {
-        return Err(format!("expected MODEL and OUTPUT, found {} names", arguments.values().len()));
-    };
-    let target = PathBuf::from(target);
+pub(super) fn convert(arguments: &ConvertArguments) -> Result<ExitCode, String> {
+    let ConvertArguments { model: source, output: target, json, .. } = arguments;
     let started = Instant::now();
     if let Some(path) = model::checkpoint(source)? {
-        return checkpoint(&path, &target, arguments, started);
+        return checkpoint(&path, target, arguments, started);
     }
     let path = model::find(source)?;
-    let loaded = model::load(&path, arguments)?;
+    let loaded = model::load(&path, arguments.function.as_deref())?;
     let nodes = loaded.graph.nodes.len();
     let mut notes = PrecisionNotes::default();
-    match ModelFormat::of(&target) {
+    match ModelFormat::of(target) {
         Some(ModelFormat::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
-            let (written, lost) = write_package(&loaded.graph, &path, &target, arguments)?;
+            let (written, lost) = write_package(&loaded.graph, &path, target, arguments)?;
             notes = written;
             if let Some(lost) = lost {
-                return refused(arguments, notes, &lost);
+                return refused(*json, notes, &lost);
             }
         }
         Some(ModelFormat::Onnx) => {
-            precision::refuse(arguments)?;
+            arguments.measured.refuse()?;
             let mut info = loaded.info;
             info.producer_name = "galatea".to_owned();
             info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
-            onnx::write_model(&loaded.graph, &info, &target, onnx::WriteOptions::default())
+            onnx::write_model(&loaded.graph, &info, target, onnx::WriteOptions::default())
                 .map_err(|error| error.to_string())?;
         }
         _ => {
@@ -165,7 +231,7 @@ pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> 
             return Err(format!("{text}, found '{}'", target.display()));
         }
     }
-    report(arguments, &target, nodes, started, notes);
+    report(*json, target, nodes, started, notes);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,7 +239,7 @@ pub(super) fn convert(arguments: &CommandArguments) -> Result<ExitCode, String> 
 fn checkpoint(
     path: &Path,
     target: &Path,
-    arguments: &CommandArguments,
+    arguments: &ConvertArguments,
     started: Instant,
 ) -> Result<ExitCode, String> {
     if ModelFormat::of(target).is_some() {
@@ -181,29 +247,21 @@ fn checkpoint(
             "a language model becomes a folder of packages, expected a name without an extension";
         return Err(format!("{text}, found '{}'", target.display()));
     }
-    precision::refuse(arguments)?;
+    arguments.measured.refuse()?;
+    let ChunkChoices { context, prefill, chunk_bytes, tokenizer } = &arguments.chunks;
     let mut chunks = ChunkOptions::default();
-    chunks.convert = options(arguments, chunks.convert)?;
-    let number = |name: &str| {
-        let wrong = |text: &str| format!("--{name}: '{text}' found, expected a number");
-        arguments.last(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
-    };
-    chunks.context = number("context")?;
-    chunks.chunk_bytes = arguments.number("chunk-bytes", chunks.chunk_bytes)?;
-    chunks.tokenizer = arguments.last("tokenizer").map(PathBuf::from);
-    if let Some(text) = arguments.last("prefill") {
-        let wrong = |one: &str| format!("--prefill: '{one}' found, expected numbers of rows");
-        let rows = text.split(',').filter(|one| !one.trim().is_empty());
-        let rows = rows.map(|one| one.trim().parse().map_err(|_| wrong(one)));
-        chunks.prefill = Some(rows.collect::<Result<_, _>>()?);
-    }
+    chunks.convert = arguments.options(chunks.convert);
+    chunks.context = *context;
+    chunks.chunk_bytes = chunk_bytes.unwrap_or(chunks.chunk_bytes);
+    chunks.tokenizer.clone_from(tokenizer);
+    chunks.prefill = prefill.as_ref().map(|rows| rows.0.clone());
     let manifest = write_chunks(path, target, &chunks)?;
     let seconds = started.elapsed().as_secs_f64();
     let bytes = bytes_of(target);
     let packages = manifest.chunks.len() + 1;
     let context = manifest.context;
     let file = target.display().to_string();
-    if arguments.has("json") {
+    if arguments.json {
         let found = json!({
             "file": file, "packages": packages, "context": context, "rows": manifest.rows,
             "bytes": bytes, "seconds": seconds,
@@ -221,16 +279,10 @@ fn checkpoint(
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(
-    arguments: &CommandArguments,
-    target: &Path,
-    nodes: usize,
-    started: Instant,
-    notes: PrecisionNotes,
-) {
+fn report(json: bool, target: &Path, nodes: usize, started: Instant, notes: PrecisionNotes) {
     let seconds = started.elapsed().as_secs_f64();
     let bytes = bytes_of(target);
-    if arguments.has("json") {
+    if json {
         let file = target.display().to_string();
         let mut found = json!({"file": file, "nodes": nodes, "bytes": bytes, "seconds": seconds});
         if let Some(found) = found.as_object_mut() {
@@ -255,12 +307,8 @@ fn bytes_of(path: &Path) -> u64 {
 }
 
 /// Prints findings of a check, for which nothing is written.
-fn refused(
-    arguments: &CommandArguments,
-    notes: PrecisionNotes,
-    lost: &str,
-) -> Result<ExitCode, String> {
-    if arguments.has("json") {
+fn refused(json: bool, notes: PrecisionNotes, lost: &str) -> Result<ExitCode, String> {
+    if json {
         let mut found = json!({"file": null, "failed": lost});
         if let Some(found) = found.as_object_mut() {
             found.extend(notes.json);
@@ -294,11 +342,12 @@ fn write_package(
     graph: &Graph,
     source: &Path,
     target: &Path,
-    arguments: &CommandArguments,
+    arguments: &ConvertArguments,
 ) -> Result<(PrecisionNotes, Option<String>), String> {
-    let mut options = options(arguments, ConvertOptions::default())?;
+    let mut options = arguments.options(ConvertOptions::default());
+    let choices = &arguments.measured;
     let mut notes = PrecisionNotes::default();
-    precision::measure(graph, &mut options, arguments, &mut notes)?;
+    precision::measure(graph, &mut options, choices, &mut notes)?;
     let mut package =
         to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -306,10 +355,10 @@ fn write_package(
     let write =
         |path: &Path| coreml::write_package(path, &package).map_err(|error| error.to_string());
     let mut lost = None;
-    if arguments.has("check") {
+    if choices.checks() {
         let unchecked = UncheckedPackage::beside(target);
         write(&unchecked.0)?;
-        lost = precision::check(graph, &unchecked.0, &options, arguments, &mut notes)?;
+        lost = precision::check(graph, &unchecked.0, &options, choices, &mut notes)?;
     }
     if lost.is_none() {
         write(target)?;
@@ -317,42 +366,25 @@ fn write_package(
     Ok((notes, lost))
 }
 
-/// Reads the options for writing programs; options that are not given stay as in `usual`.
-fn options(arguments: &CommandArguments, usual: ConvertOptions) -> Result<ConvertOptions, String> {
-    let half = match arguments.last("precision") {
-        None | Some("fp16") => true,
-        Some("fp32") => false,
-        Some(other) => return Err(format!("--precision: '{other}' found, expected fp16 or fp32")),
-    };
-    let mut options = ConvertOptions { half, ..usual };
-    options.specification = arguments.number("specification", options.specification)?;
-    if !(6..=9).contains(&options.specification) {
-        let text = "expected 6 to 9";
-        return Err(format!("--specification: {} found, {text}", options.specification));
+impl ConvertArguments {
+    /// Returns the options for writing programs; options that are not given stay as in `usual`.
+    fn options(&self, usual: ConvertOptions) -> ConvertOptions {
+        let given = &self.program;
+        let mut options = ConvertOptions {
+            half: given.precision == ComputedFloat::Fp16,
+            specification: given.specification.unwrap_or(usual.specification),
+            compression: given.weights.unwrap_or(usual.compression),
+            longest: given.longest.unwrap_or(usual.longest),
+            level: self.level.unwrap_or(usual.level),
+            ..usual
+        };
+        let lengths = given.lengths.iter().map(|one| (one.name.clone(), one.length));
+        options.lengths.extend(lengths);
+        options.buckets.extend(given.buckets.iter().map(|set| set.0.clone()));
+        let shapes = given.shapes.iter().map(|one| (one.input.clone(), one.shape.clone()));
+        options.shapes.extend(shapes);
+        options
     }
-    if let Some(text) = arguments.last("weights") {
-        options.compression = compression(text)?;
-    }
-    options.longest = arguments.number("longest", options.longest)?;
-    if arguments.last("level").is_some() {
-        options.level = model::level(arguments)?;
-    }
-    for text in arguments.all("length") {
-        let (name, number) = length("length", text)?;
-        options.lengths.insert(name, number);
-    }
-    for text in arguments.all("bucket") {
-        let lengths = text.split(',').map(|one| length("bucket", one));
-        options.buckets.push(lengths.collect::<Result<BTreeMap<_, _>, _>>()?);
-    }
-    for text in arguments.all("shape") {
-        let wrong = || format!("--shape: '{text}' found, expected INPUT=N,N,…");
-        let (name, lengths) = text.split_once('=').ok_or_else(wrong)?;
-        let lengths = lengths.split(',').filter(|len| !len.trim().is_empty());
-        let lengths = lengths.map(|len| len.trim().parse().map_err(|_| wrong()));
-        options.shapes.insert(name.to_owned(), lengths.collect::<Result<_, _>>()?);
-    }
-    Ok(options)
 }
 
 /// The form of weights that a word names.
@@ -360,7 +392,7 @@ fn compression(text: &str) -> Result<WeightCompression, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let wrong = || {
         format!(
-            "--weights: '{text}' found, expected int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP or \
+            ": '{text}' found, expected int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP or \
              sparse:SHARE"
         )
     };
@@ -386,12 +418,4 @@ fn compression(text: &str) -> Result<WeightCompression, String> {
         _ => true,
     };
     if sound { Ok(found) } else { Err(wrong()) }
-}
-
-/// A named length: `NAME=N`.
-fn length(option: &str, text: &str) -> Result<(String, usize), String> {
-    let parsed = text
-        .split_once('=')
-        .and_then(|(name, number)| Some((name.trim().to_owned(), number.trim().parse().ok()?)));
-    parsed.ok_or_else(|| format!("--{option}: '{text}' found, expected NAME=N"))
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
 
-use super::{COMMANDS, CliCommand, arguments, report, say};
+use super::{COMMANDS, CliCommand, arguments, say};
 use crate::flags;
 
 /// Describes the whole program.
@@ -38,14 +38,10 @@ fn shell() -> Arg {
 
 /// Describes a command of the table.
 fn command(row: &CliCommand) -> Command {
-    let command = arguments::describe(row.name, row.values, &(row.options)()).about(row.sentence);
-    let command = match row.notes {
+    let command = arguments::uniform((row.describe)(Command::new(row.name))).about(row.sentence);
+    match row.notes {
         "" => command,
         notes => command.after_help(notes),
-    };
-    match row.name {
-        "report" => report::with_short_output(command),
-        _ => command,
     }
 }
 

@@ -1,97 +1,87 @@
 //! `galatea explain`: who runs which part of a model, and why not somebody else.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{PlacementReport, Run, RuntimeError, Session, SessionExplanation};
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::{bench, chunk_facts, explain_settings, generate, model, say};
+use super::arguments::{number, path, purpose};
+use super::generate::{self, ShapeChoices};
+use super::model::{self, GpuMemoryChoice, SessionChoices};
+use super::{bench, chunk_facts, explain_settings, say};
 use crate::table::table;
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption {
-        name: "provider",
-        value: "NAME",
-        sentence: "as on this provider; coreml:CHIP, such as coreml:M4, predicts what a chip's Neural Engine takes",
-    },
-    CommandOption {
-        name: "function",
-        value: "NAME",
-        sentence: "function of a model that has several",
-    },
-    CommandOption {
-        name: "threads",
-        value: "N",
-        sentence: "threads inside an operator [all fast cores]",
-    },
-    CommandOption {
-        name: "brief",
-        value: "",
-        sentence: "print the partitions without their nodes",
-    },
-    CommandOption {
-        name: "measure",
-        value: "",
-        sentence: "run it too, and print what providers took beside what was predicted",
-    },
-    CommandOption {
-        name: "batch",
-        value: "N",
-        sentence: "with --measure: length of the batch axis [1]",
-    },
-    CommandOption {
-        name: "sequence",
-        value: "N",
-        sentence: "with --measure: length of axes along a sequence that the model leaves open [128]",
-    },
-    CommandOption {
-        name: "shape",
-        value: "NAME=D,D…",
-        sentence: "with --measure: shape of an input; repeatable",
-    },
-    CommandOption {
-        name: "precision",
-        value: "fp32|bf16|fp16",
-        sentence: "what products and convolutions compute in [fp32]",
-    },
-    CommandOption {
-        name: "level",
-        value: "O0…O3",
-        sentence: "how far the graph is rewritten [O3]",
-    },
-    model::GPU_MEMORY_CHOICE,
-    CommandOption {
-        name: "metal-config",
-        value: "FILE_OR_JSON",
-        sentence: "what the server is given for all models",
-    },
-];
-
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
+/// Command line of `galatea explain`.
+#[derive(Debug, Args)]
+#[command(
+    mut_args(purpose("provider", PROVIDER)),
+    mut_args(purpose("shape", "with --measure: shape of an input; repeatable"))
+)]
+pub(super) struct ExplainArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[command(flatten)]
+    session: SessionChoices,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "threads inside an operator [all fast cores]"
+    )]
+    threads: usize,
+    #[arg(long, help = "print the partitions without their nodes")]
+    brief: bool,
+    #[arg(long, help = "run it too, and print what providers took beside what was predicted")]
+    measure: bool,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 1,
+        help = "with --measure: length of the batch axis [1]"
+    )]
+    batch: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "with --measure: length of axes along a sequence that the model leaves open [128]"
+    )]
+    sequence: Option<usize>,
+    #[command(flatten)]
+    shapes: ShapeChoices,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryChoice,
+    #[arg(long, value_name = "FILE_OR_JSON", help = "what the server is given for all models")]
+    metal_config: Option<String>,
 }
 
+/// Purpose of `--provider` here.
+const PROVIDER: &str = "as on this provider; coreml:CHIP, such as coreml:M4, predicts what a chip's Neural Engine takes";
+
 /// Prints the partitions of a model with their nodes, predicted times and the reasons of who refused.
-pub(super) fn explain(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let given = arguments.only("MODEL")?;
+pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> {
+    let given = &arguments.model;
     if let Some(checkpoint) = model::checkpoint(given)? {
         if ChunkManifest::is_in(&checkpoint) {
-            return chunk_facts::explain(&checkpoint, arguments);
+            return chunk_facts::explain(&checkpoint, &arguments.session, arguments.brief);
         }
+        let given = given.display();
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
     }
-    model::limit_gpus(arguments)?;
-    let session = model::session(&model::find(given)?, arguments)?;
-    let measured = match arguments.has("measure") {
+    arguments.gpu_memory.apply()?;
+    let session = model::session(&model::find(given)?, &arguments.session, arguments.threads)?;
+    let measured = match arguments.measure {
         true => Some(measure(&session, arguments)?),
         false => None,
     };
-    let settings = explain_settings::text(given, arguments.last("metal-config").unwrap_or(""))?;
+    let settings = explain_settings::text(given, arguments.metal_config.as_deref().unwrap_or(""))?;
     let mut explained = session.explain();
-    if !arguments.has("brief") {
+    if !arguments.brief {
         say(explained.to_string().trim_end());
         measured.iter().for_each(|measured| say(&measured.text(&explained)));
         settings.iter().for_each(|settings| say(settings));
@@ -116,11 +106,10 @@ struct MeasuredRun {
 }
 
 /// Runs a model on generated inputs.
-fn measure(session: &Session, arguments: &CommandArguments) -> Result<MeasuredRun, String> {
-    let shapes = generate::parse_shapes(arguments.all("shape"))?;
-    let sequence = arguments.last("sequence").map(|_| arguments.number("sequence", 0));
-    let batch = arguments.number("batch", 1)?;
-    let lengths = generate::FreeLengths { batch, sequence: sequence.transpose()? };
+fn measure(session: &Session, arguments: &ExplainArguments) -> Result<MeasuredRun, String> {
+    let ExplainArguments { batch, sequence, .. } = *arguments;
+    let shapes = arguments.shapes.by_input();
+    let lengths = generate::FreeLengths { batch, sequence };
     let inputs = generate::inputs(session, lengths, &shapes)?.inputs;
     let named = bench::named(&inputs);
     let failed = |error: RuntimeError| error.to_string();

@@ -18,16 +18,16 @@ const FILES: [&str; 2] = ["config.pbtxt", "metal_config.json"];
 ///
 /// # Errors
 /// Fails for a configuration that cannot be read, and for a wrong field.
-pub(super) fn text(path: &str, flag: &str) -> Result<Option<String>, String> {
+pub(super) fn text(path: &Path, flag: &str) -> Result<Option<String>, String> {
     let server = MetalConfig::of_server(flag, None)?;
-    let folder = folder(Path::new(path));
+    let folder = folder(path);
     if folder.is_none() && server.is_empty() {
         return Ok(None);
     }
     let metal = match &folder {
         Some(folder) => MetalConfig::of_model(&read(folder)?, folder, &server)
             .map_err(|error| error.to_string())?,
-        None => MetalConfig::of_model(&ModelConfig::default(), Path::new(path), &server)
+        None => MetalConfig::of_model(&ModelConfig::default(), path, &server)
             .map_err(|error| error.to_string())?,
     };
     let own = metal.settings().iter().map(row);
@@ -91,7 +91,7 @@ mod tests {
         let model = folder.path().join("m");
         fs::create_dir_all(model.join("1")).unwrap();
         fs::write(model.join("1/model.onnx"), "").unwrap();
-        let path = |part: &str| model.join(part).to_str().unwrap().to_owned();
+        let path = |part: &str| model.join(part);
         assert_eq!(text(&path("1/model.onnx"), "").unwrap(), None);
         let object = r#"{"preset": "low_latency", "batch_size": 4}"#;
         fs::write(model.join("metal_config.json"), object).unwrap();

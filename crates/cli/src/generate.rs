@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::Args;
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, Session};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
@@ -13,20 +14,38 @@ const SEQUENCE_WORDS: &[&str] = &["seq", "len", "token", "time", "word", "positi
 /// The word that names the batch axis.
 const BATCH_WORD: &str = "batch";
 
-/// Shapes given by `NAME=D,D…`.
-///
-/// # Errors
-/// Fails when a text has another form.
-pub(super) fn parse_shapes(texts: &[String]) -> Result<BTreeMap<String, Vec<usize>>, String> {
-    texts.iter().map(|text| parse_shape(text)).collect()
+/// The option for shapes of inputs.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ShapeChoices {
+    #[arg(
+        long,
+        value_name = "NAME=D,D…",
+        value_parser = parse_shape,
+        help = "shape of an input; repeatable"
+    )]
+    shape: Vec<GivenShape>,
 }
 
-fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
-    let wrong = || format!("--shape expects NAME=D,D…, got '{text}'");
+/// A shape that is given for an input.
+#[derive(Debug, Clone)]
+struct GivenShape {
+    input: String,
+    shape: Vec<usize>,
+}
+
+impl ShapeChoices {
+    /// Returns the shapes by the names of their inputs.
+    pub(super) fn by_input(&self) -> BTreeMap<String, Vec<usize>> {
+        self.shape.iter().map(|one| (one.input.clone(), one.shape.clone())).collect()
+    }
+}
+
+fn parse_shape(text: &str) -> Result<GivenShape, String> {
+    let wrong = || format!("expects NAME=D,D…, got '{text}'");
     let (name, dims) = text.rsplit_once('=').ok_or_else(wrong)?;
     let dims: Result<Vec<usize>, _> =
         dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.trim().parse()).collect();
-    Ok((name.to_owned(), dims.map_err(|_| wrong())?))
+    Ok(GivenShape { input: name.to_owned(), shape: dims.map_err(|_| wrong())? })
 }
 
 /// Lengths of axes that have none of their own.
@@ -289,9 +308,10 @@ mod tests {
 
     #[test]
     fn shapes_are_read() {
-        let shapes = parse_shapes(&["a=1,2".to_owned(), "b=".to_owned()]).unwrap();
+        let shape = ["a=1,2", "b="].map(|text| parse_shape(text).unwrap()).to_vec();
+        let shapes = ShapeChoices { shape }.by_input();
         assert_eq!(shapes.get("a").unwrap(), &[1, 2]);
         assert!(shapes.get("b").unwrap().is_empty());
-        assert!(parse_shapes(&["a".to_owned()]).is_err());
+        assert!(parse_shape("a").is_err());
     }
 }

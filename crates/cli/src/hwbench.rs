@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZeros, gemm_blocks};
 use galatea_kernels::gemm::{GemmBlocking, gemm_cut};
@@ -20,22 +21,51 @@ use galatea_runtime::tune::{
 };
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{number, time};
 use super::step_profile::{peaks_json, peaks_text};
 use super::{engine, say};
 use crate::table::table;
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "threads", value: "N", sentence: "the most threads [all fast cores]" },
-    CommandOption { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
-    CommandOption { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
-    CommandOption {
-        name: "gpu",
-        value: "N",
-        sentence: "instead, without M,K,N: what the GPU of this number reaches at most",
-    },
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-];
+/// Command line of `galatea hwbench`.
+#[derive(Debug, Args)]
+pub(super) struct HwbenchArguments {
+    #[arg(value_name = "M,K,N", value_parser = BenchLengths::parse)]
+    lengths: Option<BenchLengths>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "the most threads [all fast cores]"
+    )]
+    threads: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 15,
+        help = "times that a kernel is run [15]"
+    )]
+    samples: usize,
+    #[arg(
+        long = "seconds",
+        value_name = "S",
+        value_parser = time,
+        default_value = "20",
+        help = "the most time for a precision [20]"
+    )]
+    time: Duration,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        conflicts_with = "lengths",
+        help = "instead, without M,K,N: what the GPU of this number reaches at most"
+    )]
+    gpu: Option<usize>,
+    #[arg(long, help = "print one line of JSON")]
+    json: bool,
+}
 
 /// The most multiplications of a shape: one run takes seconds beyond it.
 const MAX_STEPS: usize = 1 << 40;
@@ -78,33 +108,25 @@ impl BenchLengths {
     }
 }
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Times every kernel.
-pub(super) fn hwbench(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if arguments.has("gpu") {
-        return gpu(arguments);
+pub(super) fn hwbench(arguments: &HwbenchArguments) -> Result<ExitCode, String> {
+    if let Some(index) = arguments.gpu {
+        return gpu(index, arguments);
     }
-    let lengths = BenchLengths::parse(arguments.only("M,K,N")?)?;
-    let threads = match arguments.number("threads", 0)? {
+    let lengths = arguments.lengths.ok_or("M,K,N is missing")?;
+    let threads = match arguments.threads {
         0 => galatea_providers::HostCores::detect().fast,
         given => given,
     };
-    let seconds: f64 = arguments.number("seconds", 20.0)?;
-    let time = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let limits =
-        SearchLimits { samples: arguments.number("samples", 15)?, time, ..SearchLimits::default() };
+    let HwbenchArguments { samples, time, .. } = *arguments;
+    let limits = SearchLimits { samples, time, ..SearchLimits::default() };
     let halves = std::iter::successors(Some(threads), |&n| (n > 1).then_some(n.div_ceil(2)));
     let counts: Vec<usize> = halves.collect();
     let mut rows = Vec::new();
     for precision in PRECISIONS {
         rows.extend(precision.measure(lengths, &counts, limits)?);
     }
-    if arguments.has("json") {
+    if arguments.json {
         let rows: Vec<_> = rows.iter().map(BenchRow::json).collect();
         let BenchLengths { m, k, n } = lengths;
         let machine = galatea_providers::machine();
@@ -140,10 +162,9 @@ pub(super) fn best(
 }
 
 /// Measures the peaks of a GPU.
-fn gpu(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    arguments.none()?;
-    let (name, peaks) = engine().gpus().peaks(arguments.number("gpu", 0)?)?;
-    say(&match arguments.has("json") {
+fn gpu(index: usize, arguments: &HwbenchArguments) -> Result<ExitCode, String> {
+    let (name, peaks) = engine().gpus().peaks(index)?;
+    say(&match arguments.json {
         true => peaks_json(&name, &peaks).to_string(),
         false => format!("{name}: {}", peaks_text(&peaks)),
     });

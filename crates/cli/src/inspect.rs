@@ -1,46 +1,58 @@
 //! `galatea inspect`: what is in a model.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use galatea_formats::onnx;
 use galatea_graph::{Dim, Fact, Graph, ValueId};
 use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::{chunk_facts, inspect_checkpoint, model, picture, say};
+use super::arguments::{number, path, purpose};
+use super::model::{self, SessionChoices};
+use super::picture::DrawingChoices;
+use super::{chunk_facts, engine, inspect_checkpoint, say};
 use crate::table::table;
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
-    CommandOption {
-        name: "function",
-        value: "NAME",
-        sentence: "function of a model that has several",
-    },
-    CommandOption {
-        name: "threads",
-        value: "N",
-        sentence: "threads inside an operator [all fast cores]",
-    },
-    CommandOption { name: "stage", value: "", sentence: "print the graph after each rewrite" },
-    CommandOption { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
-    CommandOption { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-    CommandOption {
-        name: "precision",
-        value: "fp32|bf16|fp16",
-        sentence: "what products and convolutions compute in [fp32]",
-    },
-    CommandOption {
-        name: "level",
-        value: "O0…O3",
-        sentence: "how far the graph is rewritten [O3]",
-    },
-];
+/// Command line of `galatea inspect`.
+#[derive(Debug, Args)]
+#[command(mut_args(purpose("provider", "prepare it for this provider")))]
+pub(super) struct InspectArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[command(flatten)]
+    session: SessionChoices,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "threads inside an operator [all fast cores]"
+    )]
+    threads: Option<usize>,
+    #[command(flatten)]
+    drawing: DrawingChoices,
+    #[arg(long, help = "print one line of JSON")]
+    json: bool,
+}
+
+impl InspectArguments {
+    /// Returns the first option given that is about the graph of an ONNX model.
+    fn about_graphs(&self) -> Option<&'static str> {
+        let SessionChoices { provider, function: _, precision, level } = &self.session;
+        let rows = [
+            ("provider", provider.is_some()),
+            ("threads", self.threads.is_some()),
+            ("precision", precision.is_some()),
+            ("level", level.is_some()),
+        ];
+        let drawing = self.drawing.kind().map(|(name, _)| name);
+        let found = rows.into_iter().find_map(|(name, given)| given.then_some(name));
+        found.or(drawing)
+    }
+}
 
 /// An input or output.
 struct ModelPort {
@@ -71,30 +83,38 @@ struct InspectReport {
     session: Result<InspectedSession, String>,
 }
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Describes a model.
-pub(super) fn inspect(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let given = arguments.only("MODEL")?;
-    if let Some(checkpoint) = model::checkpoint(given)? {
+pub(super) fn inspect(arguments: &InspectArguments) -> Result<ExitCode, String> {
+    let InspectArguments { session, json, .. } = arguments;
+    let function = session.function.as_deref();
+    if let Some(checkpoint) = model::checkpoint(&arguments.model)? {
+        let graphs = arguments.about_graphs();
         if ChunkManifest::is_in(&checkpoint) {
-            return chunk_facts::inspect(&checkpoint, arguments);
+            if let Some(option) = graphs.or(function.map(|_| "function")) {
+                let text = "is for ONNX models, and chunks have --json only";
+                return Err(format!("--{option} {text}"));
+            }
+            say(&chunk_facts::inspect(&checkpoint, *json)?);
+            return Ok(ExitCode::SUCCESS);
         }
-        return inspect_checkpoint::inspect(&checkpoint, arguments);
+        if let Some(option) = graphs {
+            let text = "is for ONNX models, and a checkpoint has --json only";
+            return Err(format!("--{option} {text}"));
+        }
+        say(&inspect_checkpoint::inspect(&checkpoint, *json)?);
+        return Ok(ExitCode::SUCCESS);
     }
-    let path = model::find(given)?;
-    if let Some(drawing) = picture::drawing(arguments)? {
-        let graph = model::load(&path, arguments)?.graph;
-        say(&drawing.of(graph, model::level(arguments)?)?);
+    let path = model::find(&arguments.model)?;
+    if let Some((_, drawing)) = arguments.drawing.kind() {
+        let graph = model::load(&path, function)?.graph;
+        say(&drawing.of(graph, session.optimise_level())?);
         return Ok(ExitCode::SUCCESS);
     }
     // A wrong option is an error of the caller; only what the model is decides about its session.
-    model::check(arguments)?;
-    let report = report(&path, model::load(&path, arguments)?, model::session(&path, arguments));
-    say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
+    engine().providers(session.provider.as_deref())?;
+    let prepared = model::session(&path, session, arguments.threads.unwrap_or(0));
+    let report = report(&path, model::load(&path, function)?, prepared);
+    say(&if *json { as_json(&report).to_string() } else { as_text(&report) });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,33 +1,22 @@
 //! `galatea inspect` of a checkpoint: what it is, how its weights are stored, and what a token takes.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use galatea_llm::facts::{CheckpointFacts, WeightType};
 use serde_json::{Value, json};
 
-use super::arguments::CommandArguments;
-use super::say;
 use crate::table::table;
-
-/// Options about the graph of an ONNX model.
-const OF_GRAPHS: [&str; 7] = ["provider", "threads", "stage", "dot", "svg", "precision", "level"];
 
 /// Describes a checkpoint.
 ///
 /// # Errors
-/// Fails for missing or damaged files, an unknown architecture, and options about graphs.
-pub(super) fn inspect(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if let Some(option) = OF_GRAPHS.iter().find(|option| arguments.has(option)) {
-        return Err(format!("--{option} is for ONNX models, and a checkpoint has --json only"));
-    }
+/// Fails for missing or damaged files, and for an unknown architecture.
+pub(super) fn inspect(path: &Path, json: bool) -> Result<String, String> {
     let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
-    let told = match arguments.has("json") {
+    Ok(match json {
         true => as_json(path, &facts).to_string(),
         false => as_text(path, &facts),
-    };
-    say(&told);
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn as_json(path: &Path, facts: &CheckpointFacts) -> Value {

@@ -21,6 +21,7 @@ mod http_client;
 mod hwbench;
 mod inspect;
 mod inspect_checkpoint;
+mod language_choices;
 mod layers;
 mod model;
 mod picture;
@@ -59,10 +60,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use clap::{ArgMatches, Args, Command};
 use galatea::Engine;
 use galatea_graph::limits::{self, GraphLimits};
 
-use arguments::{CommandArguments, CommandOption, ParseFailure};
+use arguments::ParseFailure;
 
 /// Returns the engine of the program: its commands share open devices, queues and power.
 fn engine() -> &'static Engine {
@@ -70,17 +72,16 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(Engine::new)
 }
 
-/// A command.
+/// A command. Its module has the struct of its arguments.
 struct CliCommand {
     name: &'static str,
     /// Purpose, without a full stop.
     sentence: &'static str,
-    /// The part of its usage that is no option; empty where it takes none.
-    values: &'static str,
     /// Text behind the options in the help.
     notes: &'static str,
-    options: fn() -> Vec<CommandOption>,
-    run: fn(&CommandArguments) -> Result<ExitCode, String>,
+    /// Adds its arguments.
+    describe: fn(Command) -> Command,
+    run: fn(&ArgMatches) -> Result<ExitCode, String>,
 }
 
 /// The commands in the order of the help, behind `serve`, whose flags are Triton's.
@@ -88,122 +89,107 @@ const COMMANDS: &[CliCommand] = &[
     CliCommand {
         name: "quickstart",
         sentence: "serve the sample models, send them their samples and chat",
-        values: "",
         notes: "",
-        options: quickstart::options,
-        run: quickstart::quickstart,
+        describe: quickstart::QuickstartArguments::augment_args,
+        run: |matches| arguments::start(matches, quickstart::quickstart),
     },
     CliCommand {
         name: "inspect",
         sentence: "describe a model or a checkpoint: what it is, and its memory",
-        values: "MODEL",
         notes: "A checkpoint of a language model or an encoder has --json only.",
-        options: inspect::options,
-        run: inspect::inspect,
+        describe: inspect::InspectArguments::augment_args,
+        run: |matches| arguments::start(matches, inspect::inspect),
     },
     CliCommand {
         name: "chat",
         sentence: "talk with a language model in the terminal",
-        values: "MODEL",
         notes: chat::COMMANDS,
-        options: chat::options,
-        run: chat::chat,
+        describe: chat::ChatArguments::augment_args,
+        run: |matches| arguments::start(matches, chat::chat),
     },
     CliCommand {
         name: "run",
         sentence: "run a model on inputs from NumPy archives",
-        values: "MODEL",
         notes: "",
-        options: run::options,
-        run: run::run,
+        describe: run::RunArguments::augment_args,
+        run: |matches| arguments::start(matches, run::run),
     },
     CliCommand {
         name: "bench",
         sentence: "measure how long a run of a model takes",
-        values: "MODEL",
         notes: "",
-        options: bench::options,
-        run: bench::bench,
+        describe: bench::BenchArguments::augment_args,
+        run: |matches| arguments::start(matches, bench::bench),
     },
     CliCommand {
         name: "report",
         sentence: "write a page about a model here, or about two beside each other",
-        values: "MODEL [MODEL]",
         notes: "",
-        options: report::options,
-        run: report::report,
+        describe: report::ReportArguments::augment_args,
+        run: |matches| arguments::start(matches, report::report),
     },
     CliCommand {
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
-        values: "MODEL",
         notes: "",
-        options: quantize::choices,
-        run: quantize::quantize,
+        describe: quantize::QuantizeArguments::augment_args,
+        run: |matches| arguments::start(matches, quantize::quantize),
     },
     CliCommand {
         name: "convert",
         sentence: "write a model as a Core ML package, or as ONNX",
-        values: "MODEL OUTPUT",
         notes: "",
-        options: convert::choices,
-        run: convert::convert,
+        describe: convert::ConvertArguments::augment_args,
+        run: |matches| arguments::start(matches, convert::convert),
     },
     CliCommand {
         name: "explain",
         sentence: "say which provider runs which part of a model, and why",
-        values: "MODEL",
         notes: "",
-        options: explain::options,
-        run: explain::explain,
+        describe: explain::ExplainArguments::augment_args,
+        run: |matches| arguments::start(matches, explain::explain),
     },
     CliCommand {
         name: "top",
         sentence: "show what a server does, in the terminal",
-        values: "",
         notes: "",
-        options: top::options,
-        run: top::top,
+        describe: top::TopArguments::augment_args,
+        run: |matches| arguments::start(matches, top::top),
     },
     CliCommand {
         name: "tune",
         sentence: "measure which kernels are the fastest here for a model",
-        values: "[MODEL|FILE…]",
         notes: "",
-        options: tune::options,
-        run: tune::tune,
+        describe: tune::TuneArguments::augment_args,
+        run: |matches| arguments::start(matches, tune::tune),
     },
     CliCommand {
         name: "hwbench",
         sentence: "time every GEMM kernel at a shape",
-        values: "[M,K,N]",
         notes: "",
-        options: hwbench::options,
-        run: hwbench::hwbench,
+        describe: hwbench::HwbenchArguments::augment_args,
+        run: |matches| arguments::start(matches, hwbench::hwbench),
     },
     CliCommand {
         name: "chip",
         sentence: "what this machine can do: cores, instruction sets, peaks; or facts about a chip",
-        values: "[NAME|FILE.toml]",
         notes: "",
-        options: chip::options,
-        run: chip::chip,
+        describe: chip::ChipArguments::augment_args,
+        run: |matches| arguments::start(matches, chip::chip),
     },
     CliCommand {
         name: "simulate",
         sentence: "replay a trace of requests on machines of any chip, predicted",
-        values: "",
         notes: "",
-        options: simulate::options,
-        run: simulate::simulate,
+        describe: simulate::SimulateArguments::augment_args,
+        run: |matches| arguments::start(matches, simulate::simulate),
     },
     CliCommand {
         name: "selftest",
         sentence: "run Core ML packages on every device here, as a report to send in",
-        values: "",
         notes: "",
-        options: selftest::options,
-        run: selftest::selftest,
+        describe: selftest::SelftestArguments::augment_args,
+        run: |matches| arguments::start(matches, selftest::selftest),
     },
 ];
 
@@ -236,11 +222,12 @@ fn run(arguments: &[OsString]) -> ExitCode {
             say(text.trim_end());
             return ExitCode::SUCCESS;
         }
+        Err(ParseFailure::Refused(text)) => return finish(Err(text)),
         Err(ParseFailure::Mistake(text)) => return mistake(&text, named(arguments)),
     };
     let Some((name, matches)) = matches.subcommand() else { return ExitCode::SUCCESS };
     if let Some(command) = COMMANDS.iter().find(|command| command.name == name) {
-        return finish((command.run)(&CommandArguments::new(matches, &(command.options)())));
+        return finish((command.run)(matches));
     }
     finish(describe::run(name, matches))
 }

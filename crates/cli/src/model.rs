@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
+use galatea::memory_limit::MemoryBound;
 use galatea::profile::RunningProfile;
 use galatea::{Model, ModelOptions, files, memory_limit, models, usual_level};
 use galatea_formats::{coreml, onnx};
@@ -11,23 +13,23 @@ use galatea_runtime::{OptimiseLevel, Precision, Session};
 use galatea_serving::graph_model::ModelFormat;
 use galatea_serving::model_cache::{self, ModelCache};
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{parsed, path as path_of};
 use super::engine;
 
 /// The model file that an argument stands for.
 ///
 /// # Errors
 /// Fails when there is none, or when a folder has several.
-pub(super) fn find(path: &str) -> Result<PathBuf, String> {
-    files::find_model(Path::new(path))
+pub(super) fn find(path: &Path) -> Result<PathBuf, String> {
+    files::find_model(path)
 }
 
 /// The checkpoint that an argument stands for; nothing where no checkpoint is meant.
 ///
 /// # Errors
 /// Fails for a folder with more than one model in GGUF files.
-pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
-    files::find_checkpoint(Path::new(path))
+pub(super) fn checkpoint(path: &Path) -> Result<Option<PathBuf>, String> {
+    files::find_checkpoint(path)
 }
 
 /// Refuses a folder of chunks where a command takes other models.
@@ -44,18 +46,18 @@ pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(
     }
 }
 
-/// Reads a model; if it has several functions, the one that `--function` names.
+/// Reads a model; if it has several functions, the one that is named.
 ///
 /// # Errors
 /// Fails when the format is not known or the file is damaged.
-pub(super) fn load(path: &Path, arguments: &CommandArguments) -> Result<onnx::OnnxModel, String> {
+pub(super) fn load(path: &Path, function: Option<&str>) -> Result<onnx::OnnxModel, String> {
     if files::format(path)? == ModelFormat::Onnx {
-        only_main(arguments)?;
+        only_main(function)?;
         return onnx::load_model(path).map_err(|error| error.to_string());
     }
     let failed = |error: coreml::CoreMlError| error.to_string();
     let model = coreml::load(path).map_err(failed)?;
-    let function = model.function(arguments.last("function"));
+    let function = model.function(function);
     let graph = function.map_err(|error| format!("{}: {error}", path.display()))?.graph.clone();
     let metadata = model.info.metadata;
     let producer = metadata.get("com.github.apple.coremltools.version").cloned();
@@ -68,52 +70,106 @@ pub(super) fn load(path: &Path, arguments: &CommandArguments) -> Result<onnx::On
     Ok(onnx::OnnxModel { graph, info, files: Vec::new() })
 }
 
-/// Refuses `--function` for a model that has one function.
-fn only_main(arguments: &CommandArguments) -> Result<(), String> {
-    match arguments.last("function").filter(|&name| name != "main") {
+/// Refuses another function than the only one of a model.
+fn only_main(function: Option<&str>) -> Result<(), String> {
+    match function.filter(|&name| name != "main") {
         None => Ok(()),
         Some(name) => Err(format!("the model has no function '{name}'; its only one is 'main'")),
     }
 }
 
-/// The options of [`cached_session`] that say where prepared models are kept.
-pub(super) const CACHE_CHOICES: [CommandOption; 2] = [
-    CommandOption {
-        name: "model-cache-dir",
-        value: "DIR",
-        sentence: "keep the prepared model there",
-    },
-    CommandOption { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
-];
+/// Options for the session that runs a model.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct SessionChoices {
+    #[arg(long, value_name = "NAME", help = "run on this provider")]
+    pub(super) provider: Option<String>,
+    #[arg(long, value_name = "NAME", help = "function of a model that has several")]
+    pub(super) function: Option<String>,
+    #[arg(
+        long,
+        value_name = "fp32|bf16|fp16",
+        value_parser = parsed::<Precision>,
+        help = "what products and convolutions compute in [fp32]"
+    )]
+    pub(super) precision: Option<Precision>,
+    #[arg(
+        long,
+        value_name = "O0…O3",
+        value_parser = parsed::<OptimiseLevel>,
+        help = "how far the graph is rewritten [O3]"
+    )]
+    pub(super) level: Option<OptimiseLevel>,
+}
 
-/// The options that write a profile.
-pub(super) const TIMELINE_CHOICES: [CommandOption; 2] = [
-    CommandOption {
-        name: "metal-profile",
-        value: "",
-        sentence: "write what the GPU and the host do when, for chrome://tracing and Perfetto",
-    },
-    CommandOption {
-        name: "metal-profile-output",
-        value: "FILE",
-        sentence: "where to [profile.json]",
-    },
-];
+impl SessionChoices {
+    /// Returns the level up to which the graph may be rewritten.
+    pub(super) fn optimise_level(&self) -> OptimiseLevel {
+        self.level.unwrap_or_else(|| usual_level(self.provider.as_deref()))
+    }
+}
 
-/// The option of [`limit_gpus`].
-pub(super) const GPU_MEMORY_CHOICE: CommandOption = CommandOption {
-    name: "gpu-memory-limit",
-    value: "BYTES|NGiB|N%",
-    sentence: "most memory of the GPU that is taken [what it recommends]",
-};
+/// Options for the place of prepared models.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct CacheChoices {
+    #[arg(long, value_name = "DIR", help = "keep the prepared model there")]
+    model_cache_dir: Option<String>,
+    #[arg(long, help = "prepare the model anew")]
+    no_model_cache: bool,
+}
 
-/// Limits the memory taken from a GPU to `--gpu-memory-limit`.
-///
-/// # Errors
-/// Fails when the value is not a limit.
-pub(super) fn limit_gpus(arguments: &CommandArguments) -> Result<(), String> {
-    let limit = memory_limit::of_gpus(arguments.last("gpu-memory-limit").unwrap_or(""))?;
-    engine().gpus().limit_memory(limit)
+impl CacheChoices {
+    fn open(&self) -> Option<ModelCache> {
+        let folder = self.model_cache_dir.as_deref().unwrap_or("");
+        match self.no_model_cache {
+            true => None,
+            false => models::model_cache(folder, model_cache::DEFAULT_LIMIT_BYTES),
+        }
+    }
+}
+
+/// Options for a profile of the GPU and the host.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct TimelineChoices {
+    #[arg(
+        long,
+        help = "write what the GPU and the host do when, for chrome://tracing and Perfetto"
+    )]
+    metal_profile: bool,
+    #[arg(long, value_name = "FILE", value_parser = path_of, help = "where to [profile.json]")]
+    metal_profile_output: Option<PathBuf>,
+}
+
+/// The option for memory of GPUs.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct GpuMemoryChoice {
+    #[arg(
+        long,
+        value_name = "BYTES|NGiB|N%",
+        value_parser = GpuMemoryLimit::parse,
+        help = "most memory of the GPU that is taken [what it recommends]"
+    )]
+    gpu_memory_limit: Option<GpuMemoryLimit>,
+}
+
+/// A limit for memory of a GPU, if there is one.
+#[derive(Debug, Clone, Copy)]
+struct GpuMemoryLimit(Option<MemoryBound>);
+
+impl GpuMemoryLimit {
+    fn parse(text: &str) -> Result<Self, String> {
+        let found = memory_limit::of_gpus(text);
+        found.map(Self).map_err(|error| error.trim_start_matches("--gpu-memory-limit ").to_owned())
+    }
+}
+
+impl GpuMemoryChoice {
+    /// Limits the memory taken from a GPU.
+    ///
+    /// # Errors
+    /// Fails when this build has no GPUs to limit.
+    pub(super) fn apply(&self) -> Result<(), String> {
+        engine().gpus().limit_memory(self.gpu_memory_limit.and_then(|limit| limit.0))
+    }
 }
 
 /// A profile that ends when this is dropped, though a GPU still knows it.
@@ -126,98 +182,64 @@ impl Drop for ProfileScope {
     }
 }
 
-/// The profile that `--metal-profile` asks for, which ends when it is dropped.
-///
-/// # Errors
-/// Fails when the file cannot be written, or there is no GPU.
-pub(super) fn timeline(arguments: &CommandArguments) -> Result<Option<ProfileScope>, String> {
-    let path = arguments.last("metal-profile-output");
-    match (arguments.has("metal-profile"), path) {
-        (true, path) => {
-            let path = Path::new(path.unwrap_or("profile.json"));
-            RunningProfile::start(engine().profiler(), path)
-                .map(|profile| Some(ProfileScope(profile)))
+impl TimelineChoices {
+    /// Starts the profile that is asked for; it ends when it is dropped.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be written, or there is no GPU.
+    pub(super) fn start(&self) -> Result<Option<ProfileScope>, String> {
+        match (self.metal_profile, &self.metal_profile_output) {
+            (true, path) => {
+                let path = path.as_deref().unwrap_or(Path::new("profile.json"));
+                RunningProfile::start(engine().profiler(), path)
+                    .map(|profile| Some(ProfileScope(profile)))
+            }
+            (false, Some(_)) => Err("--metal-profile-output goes with --metal-profile".to_owned()),
+            (false, None) => Ok(None),
         }
-        (false, Some(_)) => Err("--metal-profile-output goes with --metal-profile".to_owned()),
-        (false, None) => Ok(None),
     }
 }
 
-/// A model on so many threads (0 for all cores) as the options `--provider` and `--function` ask for, from the cache
-/// of prepared models unless the options forbid it.
+/// Prepares a model on so many threads (0 for all cores), from the cache of prepared models unless options forbid it.
 ///
 /// # Errors
 /// Fails when an option names something that does not exist, or the model cannot be prepared.
 pub(super) fn cached_model(
     path: &Path,
-    arguments: &CommandArguments,
+    choices: &SessionChoices,
     threads: usize,
+    cache: &CacheChoices,
 ) -> Result<Model, String> {
-    let folder = arguments.last("model-cache-dir").unwrap_or("");
-    let cache = match arguments.has("no-model-cache") {
-        true => None,
-        false => models::model_cache(folder, model_cache::DEFAULT_LIMIT_BYTES),
-    };
-    prepare(path, arguments, threads, cache)
+    prepare(path, choices, threads, cache.open())
 }
 
-/// Makes a session like [`cached_model`], on `--threads` threads and without a cache.
+/// Makes a session like [`cached_model`], without a cache.
 ///
 /// # Errors
 /// Fails as [`cached_model`] does.
-pub(super) fn session(path: &Path, arguments: &CommandArguments) -> Result<Session, String> {
-    let threads = arguments.number("threads", 0)?;
-    prepare(path, arguments, threads, None).map(Model::into_session)
+pub(super) fn session(
+    path: &Path,
+    choices: &SessionChoices,
+    threads: usize,
+) -> Result<Session, String> {
+    prepare(path, choices, threads, None).map(Model::into_session)
 }
 
 fn prepare(
     path: &Path,
-    arguments: &CommandArguments,
+    choices: &SessionChoices,
     threads: usize,
     cache: Option<ModelCache>,
 ) -> Result<Model, String> {
     let options = ModelOptions {
-        device: arguments.last("provider").map(str::to_owned),
+        device: choices.provider.clone(),
         threads,
-        level: Some(level(arguments)?),
-        precision: precision(arguments)?,
-        function: arguments.last("function").map(str::to_owned),
+        level: Some(choices.optimise_level()),
+        precision: choices.precision.unwrap_or_default(),
+        function: choices.function.clone(),
         cache,
     };
     engine().model_with(path, &options).map_err(|error| error.to_string())
-}
-
-/// Checks the options that [`session`] takes, apart from the model.
-///
-/// # Errors
-/// Fails when an option names something that does not exist.
-pub(super) fn check(arguments: &CommandArguments) -> Result<(), String> {
-    level(arguments)?;
-    precision(arguments)?;
-    arguments.number("threads", 0_usize)?;
-    engine().providers(arguments.last("provider")).map(drop)
-}
-
-/// Returns the level up to which `--level` allows the graph to be rewritten.
-///
-/// # Errors
-/// Fails when there is no such level.
-pub(super) fn level(arguments: &CommandArguments) -> Result<OptimiseLevel, String> {
-    match arguments.last("level") {
-        None => Ok(usual_level(arguments.last("provider"))),
-        Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
-    }
-}
-
-/// Returns the precision that `--precision` allows for matrix multiplications and convolutions.
-///
-/// # Errors
-/// Fails when there is no such precision.
-pub(super) fn precision(arguments: &CommandArguments) -> Result<Precision, String> {
-    match arguments.last("precision") {
-        None => Ok(Precision::default()),
-        Some(text) => text.parse().map_err(|error| format!("--precision: {error}")),
-    }
 }
 
 /// The providers that really run the model, such as `cpu` or `cpu+reference`.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use clap::Args;
 use galatea_graph::{Graph, ValueId, infer, print, rewrite};
 use galatea_runtime::OptimiseLevel;
 
-use super::arguments::CommandArguments;
 use super::layers::{self, DrawnBox};
 
 /// Form in which a graph is shown.
@@ -20,19 +20,31 @@ pub(super) enum DrawingKind {
     Svg,
 }
 
-/// Returns the drawing that the options ask for, if any.
-///
-/// # Errors
-/// Fails when they ask for several.
-pub(super) fn drawing(arguments: &CommandArguments) -> Result<Option<DrawingKind>, String> {
-    let rows =
-        [("stage", DrawingKind::Stages), ("dot", DrawingKind::Dot), ("svg", DrawingKind::Svg)];
-    let mut asked = rows.iter().filter(|(name, _)| arguments.has(name));
-    match (asked.next(), asked.next()) {
-        (Some((first, _)), Some((second, _))) => {
-            Err(format!("--{first} and --{second} exclude each other"))
-        }
-        (found, _) => Ok(found.map(|&(_, drawing)| drawing)),
+/// Options for a drawing of the graph.
+#[derive(Debug, Args)]
+pub(super) struct DrawingChoices {
+    #[arg(
+        long,
+        conflicts_with_all = ["dot", "svg"],
+        help = "print the graph after each rewrite"
+    )]
+    stage: bool,
+    #[arg(long, conflicts_with = "svg", help = "print the rewritten graph for Graphviz")]
+    dot: bool,
+    #[arg(long, help = "print a drawing of the rewritten graph")]
+    svg: bool,
+}
+
+impl DrawingChoices {
+    /// Returns the drawing that is asked for, if any, with the name of its option.
+    pub(super) fn kind(&self) -> Option<(&'static str, DrawingKind)> {
+        let DrawingChoices { stage, dot, svg } = *self;
+        let rows = [
+            (stage, ("stage", DrawingKind::Stages)),
+            (dot, ("dot", DrawingKind::Dot)),
+            (svg, ("svg", DrawingKind::Svg)),
+        ];
+        rows.into_iter().find_map(|(given, found)| given.then_some(found))
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Args;
 use galatea_coreml::{
     ConvertOptions, Fp32Keep, calibrate, islands, named_islands, node_names, prepared_nodes,
 };
@@ -17,10 +18,10 @@ use galatea_runtime::quantize::{
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
 use serde_json::{Map, Value, json};
 
-use super::arguments::CommandArguments;
+use super::arguments::{purpose, worded_choice};
 use super::engine;
 use super::generate::{FreeLengths, seeded_inputs};
-use super::quantize::method;
+use super::quantize::RangeChoices;
 use super::samples::samples;
 use crate::table::table;
 
@@ -49,13 +50,113 @@ impl PrecisionNotes {
     }
 }
 
-/// Refuses options that only packages of Core ML have.
-pub(super) fn refuse(arguments: &CommandArguments) -> Result<(), String> {
-    let found = ["activations", "islands", "check"].into_iter().find(|name| arguments.has(name));
-    match found {
-        None => Ok(()),
-        Some(name) => {
-            Err(format!("--{name} goes with packages of Core ML that are made of ONNX models"))
+/// Options for the precision of a package.
+#[derive(Debug, Args)]
+#[command(mut_args(purpose(
+    "method",
+    "range of activations: minmax, entropy or percentile [minmax]"
+)))]
+pub(super) struct PrecisionChoices {
+    #[arg(
+        long,
+        value_name = "int8",
+        value_parser = worded_choice(ACTIVATIONS, wrong_form),
+        help = "values that layers read have 8 bits too, with scales from --calibration [floats]"
+    )]
+    activations: Option<ActivationForm>,
+    #[arg(
+        long,
+        value_name = "DATA|random",
+        help = "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable"
+    )]
+    calibration: Vec<String>,
+    #[command(flatten)]
+    range: RangeChoices,
+    #[arg(
+        long,
+        value_name = "NODE",
+        help = "activations of this node, or of this operator, stay floats; repeatable"
+    )]
+    exclude: Vec<String>,
+    #[arg(
+        long,
+        value_name = "COSINE",
+        value_parser = cosine,
+        help = "activations of the worst layers stay floats until results agree so far with FP32 [all have 8 bits]"
+    )]
+    accuracy: Option<f64>,
+    #[arg(
+        long,
+        value_name = "auto|none|NODE,…",
+        help = "nodes computed in FP32: those whose values FP16 does not hold, none, or these; repeatable [auto with --calibration, else none]"
+    )]
+    islands: Vec<String>,
+    #[arg(
+        long,
+        value_name = "DATA|random",
+        help = "run the package on samples and compare it with the model in FP32; nothing is written where FP32 has numbers that it has not; repeatable"
+    )]
+    check: Vec<String>,
+}
+
+/// Form of the values that layers read.
+#[derive(Debug, Clone, Copy)]
+enum ActivationForm {
+    /// Whole numbers of 8 bits.
+    Int8,
+}
+
+/// Words of `--activations`.
+const ACTIVATIONS: &[(&str, ActivationForm)] = &[("int8", ActivationForm::Int8)];
+
+fn wrong_form(given: &str) -> String {
+    format!(": '{given}' found, expected int8")
+}
+
+impl PrecisionChoices {
+    /// Refuses options that only packages of Core ML have.
+    ///
+    /// # Errors
+    /// Fails when one is given.
+    pub(super) fn refuse(&self) -> Result<(), String> {
+        let rows = [
+            ("activations", self.activations.is_some()),
+            ("islands", !self.islands.is_empty()),
+            ("check", !self.check.is_empty()),
+        ];
+        match rows.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(format!("--{name} goes with packages of Core ML that are made of ONNX models"))
+            }
+        }
+    }
+
+    /// Returns whether the package is compared with the model.
+    pub(super) fn checks(&self) -> bool {
+        !self.check.is_empty()
+    }
+
+    /// Returns whether activations have 8 bits.
+    ///
+    /// # Errors
+    /// Fails when options go with such activations only, or these lack their samples.
+    fn quantised(&self) -> Result<bool, String> {
+        let quantised = matches!(self.activations, Some(ActivationForm::Int8));
+        if quantised && self.calibration.is_empty() {
+            return Err(format!(
+                "--activations int8 needs --calibration DATA; with '{RANDOM}' scales are those of noise"
+            ));
+        }
+        let rows = [
+            ("method", self.range.method.is_some()),
+            ("percentile", self.range.percentile.is_some()),
+            ("exclude", !self.exclude.is_empty()),
+            ("accuracy", self.accuracy.is_some()),
+        ];
+        match rows.into_iter().find(|(_, given)| *given && !quantised) {
+            Some((name, _)) => Err(format!("--{name} goes with --activations int8")),
+            None => Ok(quantised),
         }
     }
 }
@@ -113,27 +214,12 @@ fn processor() -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
 pub(super) fn measure(
     graph: &Graph,
     options: &mut ConvertOptions,
-    arguments: &CommandArguments,
+    choices: &PrecisionChoices,
     notes: &mut PrecisionNotes,
 ) -> Result<(), String> {
-    let quantised = match arguments.last("activations") {
-        None => false,
-        Some("int8") => true,
-        Some(other) => return Err(format!("--activations: '{other}' found, expected int8")),
-    };
-    let calibration = arguments.all("calibration");
-    if quantised && calibration.is_empty() {
-        return Err(format!(
-            "--activations int8 needs --calibration DATA; with '{RANDOM}' scales are those of noise"
-        ));
-    }
-    if let Some(name) =
-        ["method", "percentile", "exclude", "accuracy"].into_iter().find(|name| arguments.has(name))
-        && !quantised
-    {
-        return Err(format!("--{name} goes with --activations int8"));
-    }
-    let wanted = arguments.all("islands").iter().flat_map(|text| text.split(','));
+    let quantised = choices.quantised()?;
+    let calibration = choices.calibration.as_slice();
+    let wanted = choices.islands.iter().flat_map(|text| text.split(','));
     let wanted: Vec<String> = wanted.map(str::to_owned).collect();
     if !options.half && !wanted.is_empty() {
         return Err("--islands goes with --precision fp16".to_owned());
@@ -170,9 +256,9 @@ pub(super) fn measure(
     }
     options.islands = all.into_iter().map(|island| island.result).collect();
     if quantised {
-        let method = method(arguments, RangeMethod::MinMax)?;
-        let mut exclude = arguments.all("exclude").to_vec();
-        if let Some(target) = accuracy(arguments)? {
+        let method = choices.range.range_method(RangeMethod::MinMax)?;
+        let mut exclude = choices.exclude.clone();
+        if let Some(target) = choices.accuracy {
             let wanted = search_options(method, exclude, target);
             exclude = searched(graph, options, &context, wanted, notes)?;
         }
@@ -185,13 +271,10 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Returns the required agreement with FP32 results, a cosine from 0 to 1, if `--accuracy` is given.
-fn accuracy(arguments: &CommandArguments) -> Result<Option<f64>, String> {
-    let Some(text) = arguments.last("accuracy") else { return Ok(None) };
+/// Reads the required agreement with FP32 results, a cosine.
+fn cosine(text: &str) -> Result<f64, String> {
     let target = text.parse().ok().filter(|target: &f64| (0.0..=1.0).contains(target));
-    let wrong =
-        || format!("--accuracy '{text}' found, expected a cosine from 0 to 1 such as 0.992");
-    target.map(Some).ok_or_else(wrong)
+    target.ok_or_else(|| format!("'{text}' found, expected a cosine from 0 to 1 such as 0.992"))
 }
 
 /// Options of a search for layers that read floats, until results agree with FP32 as far as `target`.
@@ -293,11 +376,10 @@ pub(super) fn check(
     graph: &Graph,
     target: &Path,
     options: &ConvertOptions,
-    arguments: &CommandArguments,
+    choices: &PrecisionChoices,
     notes: &mut PrecisionNotes,
 ) -> Result<Option<String>, String> {
-    let names = arguments.all("check");
-    let samples = given(graph, options, names, notes)?;
+    let samples = given(graph, options, &choices.check, notes)?;
     if samples.is_empty() {
         return Err("--check: there are no samples".to_owned());
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use galatea_formats::onnx;
 use galatea_runtime::SessionOptions;
 use galatea_runtime::quantize::{
@@ -14,140 +15,230 @@ use galatea_runtime::quantize::{
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{choice, number, path};
 use super::samples::samples;
 use super::{engine, model, say};
 use crate::table::table;
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "output", value: "FILE.onnx", sentence: "the model to write" },
-    CommandOption {
-        name: "mode",
-        value: "MODE",
-        sentence: "dynamic: INT8 weights of products, inputs become UINT8 as a run goes; \
-                   static: INT8 weights and values with scales from calibration; \
-                   int4: weights of products in blocks of 4 bits; \
-                   fp16, bf16: weights of 16 bits; mixed: static, and FP16 for the rest [dynamic]",
-    },
-    CommandOption {
-        name: "calibration",
-        value: "DATA",
-        sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
-    },
-    CommandOption {
-        name: "evaluation",
-        value: "DATA",
-        sentence: "samples on which agreement is measured; repeatable [those of --calibration]",
-    },
-    CommandOption {
-        name: "method",
-        value: "NAME",
-        sentence: "range of values between layers: minmax, entropy or percentile [minmax]",
-    },
-    CommandOption {
-        name: "percentile",
-        value: "P",
-        sentence: "share of values in the range, in percent [99.99]",
-    },
-    CommandOption { name: "per-channel", value: "", sentence: "a scale for each result [yes]" },
-    CommandOption {
-        name: "per-tensor",
-        value: "",
-        sentence: "one scale for all weights of a layer",
-    },
-    CommandOption {
-        name: "asymmetric",
-        value: "",
-        sentence: "ranges of values (int4: of weights) need not be around zero [yes]",
-    },
-    CommandOption { name: "symmetric", value: "", sentence: "ranges are around zero" },
-    CommandOption {
-        name: "block",
-        value: "N",
-        sentence: "weights of 4 bits that share a scale [32]",
-    },
-    CommandOption {
-        name: "algorithm",
-        value: "NAME",
-        sentence: "int4: rtn rounds each weight to the nearest number, gptq makes up for errors \
-                   by calibration [rtn]",
-    },
-    CommandOption {
-        name: "half-arithmetic",
-        value: "",
-        sentence: "fp16, bf16, mixed: sums and products of 16 bits too, not weights alone",
-    },
-    CommandOption {
-        name: "bound",
-        value: "SHARE",
-        sentence: "agreement with FP32 to reach: the worst layers stay in FP32 until it holds [0.992]",
-    },
-    CommandOption {
-        name: "agreement",
-        value: "NAME",
-        sentence: "top1, cosine or auto: top1 for outputs [rows, classes], else cosine [auto]",
-    },
-    CommandOption {
-        name: "exclude",
-        value: "LAYER",
-        sentence: "keep this layer in FP32; repeatable",
-    },
-    CommandOption {
-        name: "probes",
-        value: "N",
-        sentence: "the most layers whose effect on the whole is measured to find the worst [64]",
-    },
-    CommandOption {
-        name: "write-anyway",
-        value: "",
-        sentence: "write the model even where no choice of layers reaches --bound",
-    },
-    CommandOption {
-        name: "external",
-        value: "BYTES",
-        sentence: "with more bytes of constants, put them into FILE.onnx.data [1073741824]",
-    },
-    CommandOption { name: "report", value: "FILE.json", sentence: "write the report there too" },
-    CommandOption {
-        name: "threads",
-        value: "N",
-        sentence: "threads inside an operator [all cores]",
-    },
-    CommandOption { name: "provider", value: "NAME", sentence: "run on this provider" },
+/// Command line of `galatea quantize`.
+#[derive(Debug, Args)]
+pub(super) struct QuantizeArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[arg(long, value_name = "FILE.onnx", value_parser = path, help = "the model to write")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    form: QuantizeChoices,
+    #[arg(long, help = "write the model even where no choice of layers reaches --bound")]
+    write_anyway: bool,
+    #[arg(
+        long = "external",
+        value_name = "BYTES",
+        value_parser = number::<usize>,
+        default_value_t = onnx::WriteOptions::default().inline_bytes,
+        help = "with more bytes of constants, put them into FILE.onnx.data [1073741824]"
+    )]
+    inline_bytes: usize,
+    #[arg(
+        long,
+        value_name = "FILE.json",
+        value_parser = path,
+        help = "write the report there too"
+    )]
+    report: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "threads inside an operator [all cores]"
+    )]
+    threads: usize,
+    #[arg(long, value_name = "NAME", help = "run on this provider")]
+    provider: Option<String>,
+}
+
+/// Options for what is quantised and how.
+#[derive(Debug, Args)]
+struct QuantizeChoices {
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_parser = choice(MODES),
+        default_value = "dynamic",
+        help = "dynamic: INT8 weights of products, inputs become UINT8 as a run goes; \
+                static: INT8 weights and values with scales from calibration; \
+                int4: weights of products in blocks of 4 bits; \
+                fp16, bf16: weights of 16 bits; mixed: static, and FP16 for the rest [dynamic]"
+    )]
+    mode: QuantizeMode,
+    #[arg(
+        long,
+        value_name = "DATA",
+        help = "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable"
+    )]
+    calibration: Vec<String>,
+    #[arg(
+        long,
+        value_name = "DATA",
+        help = "samples on which agreement is measured; repeatable [those of --calibration]"
+    )]
+    evaluation: Vec<String>,
+    #[command(flatten)]
+    range: RangeChoices,
+    #[arg(long, conflicts_with = "per_tensor", help = "a scale for each result [yes]")]
+    per_channel: bool,
+    #[arg(long, help = "one scale for all weights of a layer")]
+    per_tensor: bool,
+    #[arg(
+        long,
+        conflicts_with = "symmetric",
+        help = "ranges of values (int4: of weights) need not be around zero [yes]"
+    )]
+    asymmetric: bool,
+    #[arg(long, help = "ranges are around zero")]
+    symmetric: bool,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "weights of 4 bits that share a scale [32]"
+    )]
+    block: Option<usize>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = choice(ALGORITHMS),
+        help = "int4: rtn rounds each weight to the nearest number, gptq makes up for errors \
+                by calibration [rtn]"
+    )]
+    algorithm: Option<RoundingAlgorithm>,
+    #[arg(long, help = "fp16, bf16, mixed: sums and products of 16 bits too, not weights alone")]
+    half_arithmetic: bool,
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_parser = number::<f64>,
+        help = "agreement with FP32 to reach: the worst layers stay in FP32 until it holds [0.992]"
+    )]
+    bound: Option<f64>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = choice(AGREEMENTS),
+        help = "top1, cosine or auto: top1 for outputs [rows, classes], else cosine [auto]"
+    )]
+    agreement: Option<AccuracyBound>,
+    #[arg(long, value_name = "LAYER", help = "keep this layer in FP32; repeatable")]
+    exclude: Vec<String>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "the most layers whose effect on the whole is measured to find the worst [64]"
+    )]
+    probes: Option<usize>,
+}
+
+/// Words of `--mode`.
+const MODES: &[(&str, QuantizeMode)] = &[
+    ("dynamic", QuantizeMode::Dynamic),
+    ("static", QuantizeMode::Static),
+    ("int4", QuantizeMode::Int4),
+    ("fp16", QuantizeMode::Fp16),
+    ("bf16", QuantizeMode::Bf16),
+    ("mixed", QuantizeMode::Mixed),
 ];
+/// Words of `--algorithm`.
+const ALGORITHMS: &[(&str, RoundingAlgorithm)] =
+    &[("rtn", RoundingAlgorithm::RoundToNearest), ("gptq", RoundingAlgorithm::Gptq)];
+/// Words of `--agreement`.
+const AGREEMENTS: &[(&str, AccuracyBound)] = &[
+    ("auto", AccuracyBound::Auto),
+    ("top1", AccuracyBound::Top1),
+    ("cosine", AccuracyBound::Cosine),
+];
+
+/// Options for ranges of values.
+#[derive(Debug, Args)]
+pub(super) struct RangeChoices {
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = choice(METHODS),
+        help = "range of values between layers: minmax, entropy or percentile [minmax]"
+    )]
+    pub(super) method: Option<RangeName>,
+    #[arg(
+        long,
+        value_name = "P",
+        value_parser = number::<f64>,
+        help = "share of values in the range, in percent [99.99]"
+    )]
+    pub(super) percentile: Option<f64>,
+}
+
+/// Name of a method for ranges of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RangeName {
+    MinMax,
+    Entropy,
+    Percentile,
+}
+
+/// Words of `--method`.
+const METHODS: &[(&str, RangeName)] = &[
+    ("minmax", RangeName::MinMax),
+    ("entropy", RangeName::Entropy),
+    ("percentile", RangeName::Percentile),
+];
+/// Share of values in a range, in percent, where nothing else is said.
+const PERCENTILE: f64 = 99.99;
+
+impl RangeChoices {
+    /// Returns the method for ranges of values.
+    ///
+    /// # Errors
+    /// Fails when a percentile is given for another method.
+    pub(super) fn range_method(&self, usual: RangeMethod) -> Result<RangeMethod, String> {
+        match (self.method, self.percentile) {
+            (Some(RangeName::MinMax | RangeName::Entropy), Some(_)) => {
+                Err("--percentile goes with --method percentile".to_owned())
+            }
+            (Some(RangeName::MinMax), None) => Ok(RangeMethod::MinMax),
+            (Some(RangeName::Entropy), None) => Ok(RangeMethod::Entropy),
+            (Some(RangeName::Percentile), None) => Ok(RangeMethod::Percentile(PERCENTILE)),
+            (_, Some(percentile)) => Ok(RangeMethod::Percentile(percentile)),
+            (None, None) => Ok(usual),
+        }
+    }
+}
 
 /// Layers in the text of a report; the JSON has all.
 const SHOWN_LAYERS: usize = 60;
 
-/// Returns the options of the command.
-pub(super) fn choices() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Quantises a model.
-pub(super) fn quantize(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let given = arguments.only("MODEL")?;
+pub(super) fn quantize(arguments: &QuantizeArguments) -> Result<ExitCode, String> {
+    let QuantizeArguments { model: given, form, inline_bytes, threads, .. } = arguments;
     model::refuse_chunks(
-        given.as_ref(),
+        given,
         "quantize",
         "ONNX models; 'galatea convert --weights' chooses how chunks are stored",
     )?;
     let path = model::find(given)?;
-    let output = PathBuf::from(arguments.last("output").ok_or("--output FILE.onnx is missing")?);
+    let output = arguments.output.as_ref().ok_or("--output FILE.onnx is missing")?;
     if output.extension().is_none_or(|extension| extension != "onnx") {
         return Err(format!("--output expects a file *.onnx, got '{}'", output.display()));
     }
-    let inline_bytes = arguments.number("external", onnx::WriteOptions::default().inline_bytes)?;
-    let options = options(arguments)?;
-    let loaded = model::load(&path, arguments)?;
-    let calibration = samples(&loaded.graph, arguments.all("calibration"))?;
-    let evaluation = match arguments.all("evaluation") {
+    let options = form.options()?;
+    let loaded = model::load(&path, None)?;
+    let calibration = samples(&loaded.graph, &form.calibration)?;
+    let evaluation = match form.evaluation.as_slice() {
         [] => calibration.clone(),
         named => samples(&loaded.graph, named)?,
     };
-    let session =
-        SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
-    let providers = engine().providers(arguments.last("provider"))?;
+    let session = SessionOptions { threads: *threads, ..SessionOptions::default() };
+    let providers = engine().providers(arguments.provider.as_deref())?;
     let context = QuantizeContext {
         providers: &providers,
         session: &session,
@@ -165,16 +256,18 @@ pub(super) fn quantize(arguments: &CommandArguments) -> Result<ExitCode, String>
     info.producer_name = "galatea".to_owned();
     info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
     // A program that finds the file takes it for what was asked for.
-    let written = done.report.holds() || arguments.has("write-anyway");
+    let written = done.report.holds() || arguments.write_anyway;
     if written {
         // The model may be read from the file that is written: it stays mapped until here.
-        onnx::write_model(&done.graph, &info, &output, onnx::WriteOptions { inline_bytes })
+        let options = onnx::WriteOptions { inline_bytes: *inline_bytes };
+        onnx::write_model(&done.graph, &info, output, options)
             .map_err(|error| error.to_string())?;
     }
     let output = written.then_some(output.as_path());
-    if let Some(file) = arguments.last("report") {
+    if let Some(file) = &arguments.report {
         let text = format!("{:#}\n", as_json(&done.report, &path, output));
-        fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
+        fs::write(file, text)
+            .map_err(|error| format!("'{}' cannot be written: {error}", file.display()))?;
     }
     say(&as_text(&done.report, output));
     if done.report.holds() {
@@ -188,78 +281,23 @@ pub(super) fn quantize(arguments: &CommandArguments) -> Result<ExitCode, String>
     ))
 }
 
-/// One of several keywords.
-pub(super) fn keyword<T: Copy>(
-    arguments: &CommandArguments,
-    name: &str,
-    choices: &[(&str, T)],
-    default: T,
-) -> Result<T, String> {
-    let Some(given) = arguments.last(name) else { return Ok(default) };
-    choices.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        format!("--{name} expects one of {}, got '{given}'", words.join(", "))
-    })
-}
-
-/// Returns which of two exclusive options was given; `true` for the first.
-fn either(arguments: &CommandArguments, first: &str, second: &str) -> Result<Option<bool>, String> {
-    match (arguments.has(first), arguments.has(second)) {
-        (true, true) => Err(format!("--{first} and --{second} exclude each other")),
-        (false, false) => Ok(None),
-        (found, _) => Ok(Some(found)),
+impl QuantizeChoices {
+    fn options(&self) -> Result<QuantizeOptions, String> {
+        let usual = QuantizeOptions::new(self.mode);
+        Ok(QuantizeOptions {
+            method: self.range.range_method(usual.method)?,
+            per_channel: (self.per_channel || usual.per_channel) && !self.per_tensor,
+            symmetric: (self.symmetric || usual.symmetric) && !self.asymmetric,
+            block: self.block.unwrap_or(usual.block),
+            algorithm: self.algorithm.unwrap_or(usual.algorithm),
+            half_arithmetic: self.half_arithmetic,
+            bound: self.bound.unwrap_or(usual.bound),
+            agreement: self.agreement.unwrap_or(usual.agreement),
+            exclude: self.exclude.clone(),
+            probes: self.probes.unwrap_or(usual.probes),
+            ..usual
+        })
     }
-}
-
-/// Returns the method for ranges of values: `--method` and `--percentile`.
-pub(super) fn method(
-    arguments: &CommandArguments,
-    usual: RangeMethod,
-) -> Result<RangeMethod, String> {
-    let percentile = RangeMethod::Percentile(arguments.number("percentile", 99.99)?);
-    let methods = [
-        ("minmax", RangeMethod::MinMax),
-        ("entropy", RangeMethod::Entropy),
-        ("percentile", percentile),
-    ];
-    let usual = if arguments.has("percentile") { percentile } else { usual };
-    let found = keyword(arguments, "method", &methods, usual)?;
-    if arguments.has("percentile") && found != percentile {
-        return Err("--percentile goes with --method percentile".to_owned());
-    }
-    Ok(found)
-}
-
-fn options(arguments: &CommandArguments) -> Result<QuantizeOptions, String> {
-    let modes = [
-        ("dynamic", QuantizeMode::Dynamic),
-        ("static", QuantizeMode::Static),
-        ("int4", QuantizeMode::Int4),
-        ("fp16", QuantizeMode::Fp16),
-        ("bf16", QuantizeMode::Bf16),
-        ("mixed", QuantizeMode::Mixed),
-    ];
-    let mode = keyword(arguments, "mode", &modes, QuantizeMode::Dynamic)?;
-    let mut options = QuantizeOptions::new(mode);
-    options.method = method(arguments, options.method)?;
-    options.per_channel =
-        either(arguments, "per-channel", "per-tensor")?.unwrap_or(options.per_channel);
-    options.symmetric = either(arguments, "symmetric", "asymmetric")?.unwrap_or(options.symmetric);
-    options.block = arguments.number("block", options.block)?;
-    let algorithms =
-        [("rtn", RoundingAlgorithm::RoundToNearest), ("gptq", RoundingAlgorithm::Gptq)];
-    options.algorithm = keyword(arguments, "algorithm", &algorithms, options.algorithm)?;
-    options.half_arithmetic = arguments.has("half-arithmetic");
-    options.bound = arguments.number("bound", options.bound)?;
-    let agreements = [
-        ("auto", AccuracyBound::Auto),
-        ("top1", AccuracyBound::Top1),
-        ("cosine", AccuracyBound::Cosine),
-    ];
-    options.agreement = keyword(arguments, "agreement", &agreements, options.agreement)?;
-    options.exclude = arguments.all("exclude").to_vec();
-    options.probes = arguments.number("probes", options.probes)?;
-    Ok(options)
 }
 
 fn likeness_json(likeness: &OutputLikeness) -> Value {
@@ -367,11 +405,11 @@ fn as_text(report: &QuantizeReport, output: Option<&Path>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::parse;
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Result<QuantizeOptions, String> {
-        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        options(&CommandArguments::parse(&arguments, CHOICES)?)
+        parse::<QuantizeChoices>(arguments)?.options()
     }
 
     #[test]

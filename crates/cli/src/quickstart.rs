@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use galatea_serving::Core;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::path;
 use super::http_client::HttpClient;
 use super::sample::{ModelSample, SampleTensor, answered, difference, from_wire, samples};
 use super::sample_chat::{SampleChats, sample_chats};
@@ -26,29 +27,23 @@ use galatea_server::grpc::proto::inference::model_infer_request::InferInputTenso
 use galatea_server::logging;
 use galatea_server::server::{FrontEndAddresses, RunningServer};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "once", value: "", sentence: "end after the samples" },
-    CommandOption {
-        name: "model-repository",
-        value: "DIR",
-        sentence: "serve these models instead",
-    },
-];
+/// Command line of `galatea quickstart`.
+#[derive(Debug, Args)]
+pub(super) struct QuickstartArguments {
+    #[arg(long, help = "end after the samples")]
+    once: bool,
+    #[arg(long, value_name = "DIR", value_parser = path, help = "serve these models instead")]
+    model_repository: Option<PathBuf>,
+}
 
 /// Requests of each sample and front end; the median time is shown.
 const REPEATS: usize = 5;
 /// Longest wait at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Runs the tour.
-pub(super) fn quickstart(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    arguments.none()?;
-    let repository = repository(arguments.last("model-repository"))?;
+pub(super) fn quickstart(arguments: &QuickstartArguments) -> Result<ExitCode, String> {
+    let repository = repository(arguments.model_repository.as_deref())?;
     let samples = samples(&repository)?;
     let chats = sample_chats(&repository)?;
     say(&format!("Loading the models in {} …", repository.display()));
@@ -74,7 +69,7 @@ pub(super) fn quickstart(arguments: &CommandArguments) -> Result<ExitCode, Strin
             .and_then(|chats| Some((chats.model.clone(), chats.question()?.to_owned())));
         let failures = failures + talk(http, chats).await?;
         say(&lines(&addresses, samples.first(), question));
-        if !arguments.has("once") {
+        if !arguments.once {
             say("Serving until Ctrl-C.");
             interrupts.next().await;
         }
@@ -84,9 +79,9 @@ pub(super) fn quickstart(arguments: &CommandArguments) -> Result<ExitCode, Strin
 }
 
 /// The given repository, or the samples of the working folder's or the program's source tree.
-fn repository(given: Option<&str>) -> Result<PathBuf, String> {
+fn repository(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(given) = given {
-        return Ok(given.into());
+        return Ok(given.to_owned());
     }
     let from_program = std::env::current_exe().ok();
     let folders = std::env::current_dir().into_iter().chain(from_program);

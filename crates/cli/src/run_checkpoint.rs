@@ -1,9 +1,10 @@
 //! `galatea run` of a checkpoint: tokens to logits or rows, and a prompt to its continuation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use clap::Args;
 use galatea_formats::npy;
 use galatea_llm::embed::{EncoderModel, TextEncoder, TextTokens};
 use galatea_llm::encoder_decoder::EncoderDecoder;
@@ -14,52 +15,94 @@ use galatea_llm::tokens::SpecialTokens;
 use galatea_serving::backend::llm::EngineArguments;
 use galatea_tensor::{DataType, Tensor};
 
-use super::arguments::CommandArguments;
+use super::arguments::{number, path};
+use super::model::SessionChoices;
 use super::{engine, model, say};
 
-/// Tokens of a continuation, where nothing else is said.
-const MAX_TOKENS: u32 = 64;
+/// Options for the files of a run.
+#[derive(Debug, Args)]
+pub(super) struct RunFiles {
+    #[arg(
+        long,
+        value_name = "IN.npz",
+        value_parser = path,
+        help = "named inputs of one run; repeatable"
+    )]
+    pub(super) inputs: Vec<PathBuf>,
+    #[arg(long, value_name = "PREFIX", help = "write PREFIX0.npz, PREFIX1.npz, …")]
+    outputs: Option<String>,
+}
+
+impl RunFiles {
+    /// Returns the beginning of the names of all files of outputs.
+    ///
+    /// # Errors
+    /// Fails when it is not given.
+    pub(super) fn prefix(&self) -> Result<&str, String> {
+        self.outputs.as_deref().ok_or_else(|| "--outputs PREFIX is missing".to_owned())
+    }
+}
+
+/// Options for continuing a text.
+#[derive(Debug, Args)]
+pub(super) struct PromptChoices {
+    #[arg(long = "prompt", value_name = "TEXT", help = "print what a checkpoint writes behind it")]
+    pub(super) text: Option<String>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<u32>,
+        default_value_t = 64,
+        help = "longest text that it writes [64]"
+    )]
+    max_tokens: u32,
+}
 
 /// Runs a checkpoint once for each file of inputs, or continues a prompt.
 ///
 /// # Errors
 /// Fails when it cannot be loaded, or its inputs do not fit it.
-pub(super) fn run(path: &Path, arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
+pub(super) fn run(
+    path: &Path,
+    files: &RunFiles,
+    prompt: &PromptChoices,
+    session: &SessionChoices,
+    threads: usize,
+) -> Result<ExitCode, String> {
+    if let Some(function) = session.function.as_ref().filter(|&name| name != "main") {
         return Err(format!("a checkpoint has no function '{function}'; its only one is 'main'"));
     }
-    let options = options(arguments)?;
-    if let Some(prompt) = arguments.last("prompt") {
-        say(&continued(path, &options, prompt, arguments.number("max-tokens", MAX_TOKENS)?)?);
+    let options = options(session, threads)?;
+    if let Some(text) = &prompt.text {
+        say(&continued(path, &options, text, prompt.max_tokens)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let inputs = arguments.all("inputs");
-    if inputs.is_empty() {
+    if files.inputs.is_empty() {
         return Err("--inputs IN.npz or --prompt TEXT is missing".to_owned());
     }
     model::refuse_chunks(path, "run --inputs", "checkpoints; --prompt TEXT is for chunks too")?;
-    let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
+    let prefix = files.prefix()?;
     let mut loaded = TokenComputer::load(path, options)?;
-    for (index, file) in inputs.iter().enumerate() {
-        let of_file = |error: String| format!("{file}: {error}");
-        let given = npy::read_npz(Path::new(file)).map_err(|error| error.to_string())?;
+    for (index, file) in files.inputs.iter().enumerate() {
+        let of_file = |error: String| format!("{}: {error}", file.display());
+        let given = npy::read_npz(file).map_err(|error| error.to_string())?;
         let outputs = loaded.run(&given).map_err(of_file)?;
         let target = format!("{prefix}{index}.npz");
         let named = outputs.iter().map(|(name, tensor)| (*name, tensor));
-        npy::write_npz(Path::new(&target), named).map_err(|error| error.to_string())?;
+        npy::write_npz(target.as_ref(), named).map_err(|error| error.to_string())?;
         say(&target);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(arguments: &CommandArguments) -> Result<CheckpointOptions, String> {
-    let device = arguments.last("provider").map(str::to_owned);
-    let weights = EngineArguments { device, ..EngineArguments::default() };
+fn options(session: &SessionChoices, threads: usize) -> Result<CheckpointOptions, String> {
+    let weights =
+        EngineArguments { device: session.provider.clone(), ..EngineArguments::default() };
     let mut options = engine().load_options(&weights).map_err(text_of)?;
-    options.providers = engine().providers(arguments.last("provider"))?;
-    options.session.threads = arguments.number("threads", 0)?;
-    options.session.optimise = model::level(arguments)?;
-    options.session.precision = model::precision(arguments)?;
+    options.providers = engine().providers(session.provider.as_deref())?;
+    options.session.threads = threads;
+    options.session.optimise = session.optimise_level();
+    options.session.precision = session.precision.unwrap_or_default();
     // One sequence at a time.
     options.engine.max_sequences = 1;
     Ok(options)

@@ -3,35 +3,46 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use galatea_apple::coreml::{CoreMlDevice, CoreMlPlannedOperator};
 use galatea_coreml::NeuralEngine;
 use galatea_providers::HostCapabilities;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{NamedLength, named_length, path};
 use super::selftest_suite::{self as suite, SelftestSubject};
 use super::selftest_units::{self as units, SelftestOutcome, SelftestPackage, SelftestUnit};
 use super::{chip, say};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "json", value: "FILE", sentence: "write the report there too" },
-    CommandOption {
-        name: "packages",
-        value: "DIR",
-        sentence: "run its packages, not the suite; NAME.inputs.npz and NAME.outputs.npz may lie beside",
-    },
-    CommandOption {
-        name: "models",
-        value: "DIR",
-        sentence: "convert and run its ONNX models, not the suite",
-    },
-    CommandOption {
-        name: "length",
-        value: "NAME=N",
-        sentence: "number that a named length of the models is [1]; repeatable",
-    },
-    CommandOption { name: "unit", value: "NAME", sentence: "run on this unit only; repeatable" },
-];
+/// Command line of `galatea selftest`.
+#[derive(Debug, Args)]
+pub(super) struct SelftestArguments {
+    #[arg(long, value_name = "FILE", value_parser = path, help = "write the report there too")]
+    json: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_parser = path,
+        help = "run its packages, not the suite; NAME.inputs.npz and NAME.outputs.npz may lie beside"
+    )]
+    packages: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_parser = path,
+        help = "convert and run its ONNX models, not the suite"
+    )]
+    models: Option<PathBuf>,
+    #[arg(
+        long = "length",
+        value_name = "NAME=N",
+        value_parser = named_length,
+        help = "number that a named length of the models is [1]; repeatable"
+    )]
+    lengths: Vec<NamedLength>,
+    #[arg(long = "unit", value_name = "NAME", help = "run on this unit only; repeatable")]
+    units: Vec<String>,
+}
 
 /// A folder that goes away with its owner.
 struct ScratchFolder(PathBuf);
@@ -50,15 +61,9 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
-}
-
 /// Runs the suite and prints the report. The exit status says whether everything passed.
-pub(super) fn selftest(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    arguments.none()?;
-    let units = chosen(units::all(), arguments.all("unit"))?;
+pub(super) fn selftest(arguments: &SelftestArguments) -> Result<ExitCode, String> {
+    let units = chosen(units::all(), &arguments.units)?;
     let folder = ScratchFolder::new()?;
     let subjects = subjects(arguments, &folder.0)?;
     let found = HostCapabilities::detect();
@@ -82,7 +87,7 @@ pub(super) fn selftest(arguments: &CommandArguments) -> Result<ExitCode, String>
     let passed = rows.iter().filter(|row| row.get("passed") == Some(&Value::Bool(true))).count();
     let failed = rows.len() - passed;
     say(&format!("\n{passed} passed, {failed} failed"));
-    if let Some(file) = arguments.last("json") {
+    if let Some(file) = &arguments.json {
         let names: Vec<&str> = units.iter().map(SelftestUnit::name).collect();
         let report = json!({
             "galatea": env!("CARGO_PKG_VERSION"),
@@ -94,7 +99,7 @@ pub(super) fn selftest(arguments: &CommandArguments) -> Result<ExitCode, String>
             "failed": failed,
         });
         std::fs::write(file, format!("{report:#}\n"))
-            .map_err(|error| format!("{file}: {error}"))?;
+            .map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -112,21 +117,15 @@ fn chosen(all: Vec<SelftestUnit>, names: &[String]) -> Result<Vec<SelftestUnit>,
 
 type SelftestSubjects = Vec<Result<SelftestSubject, String>>;
 
-fn subjects(arguments: &CommandArguments, folder: &Path) -> Result<SelftestSubjects, String> {
+fn subjects(arguments: &SelftestArguments, folder: &Path) -> Result<SelftestSubjects, String> {
     let mut all = SelftestSubjects::new();
-    if let Some(from) = arguments.last("packages") {
-        all.extend(suite::packages(Path::new(from))?);
+    if let Some(from) = &arguments.packages {
+        all.extend(suite::packages(from)?);
     }
-    if let Some(from) = arguments.last("models") {
-        let lengths = arguments.all("length").iter().map(|text| {
-            let pair = text.split_once('=');
-            let pair = pair.and_then(|(name, len)| Some((name.to_owned(), len.parse().ok()?)));
-            pair.ok_or_else(|| format!("--length: '{text}' found, expected NAME=N"))
-        });
-        let lengths = lengths.collect::<Result<Vec<(String, usize)>, String>>()?;
-        all.extend(suite::models(Path::new(from), folder, &lengths)?);
+    if let Some(from) = &arguments.models {
+        all.extend(suite::models(from, folder, &arguments.lengths)?);
     }
-    if arguments.last("packages").is_none() && arguments.last("models").is_none() {
+    if arguments.packages.is_none() && arguments.models.is_none() {
         all.extend(suite::embedded(folder)?.into_iter().map(Ok));
     }
     match all.is_empty() {

@@ -9,6 +9,8 @@ use galatea_formats::{npy, onnx};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, converted, evaluate};
 use galatea_tensor::{DataType, Tensor};
 
+use super::arguments::NamedLength;
+
 /// A package with what it is given and what it has to give.
 pub(super) struct SelftestSubject {
     pub(super) name: String,
@@ -367,7 +369,7 @@ fn seeded(
 pub(super) fn models(
     from: &Path,
     folder: &Path,
-    lengths: &[(String, usize)],
+    lengths: &[NamedLength],
 ) -> Result<Vec<Result<SelftestSubject, String>>, String> {
     let one = |path: &PathBuf| {
         let model = onnx::load_model(path).map_err(|error| error.to_string())?;
@@ -375,7 +377,7 @@ pub(super) fn models(
         let mut inputs = Vec::new();
         let mut numbers = RepeatableNumbers::new(8);
         let number = |name: &str| {
-            Some(lengths.iter().find(|(known, _)| known == name).map_or(1, |(_, len)| *len))
+            Some(lengths.iter().find(|one| one.name == name).map_or(1, |one| one.length))
         };
         for &id in &model.graph.inputs {
             let value = model.graph.value(id);

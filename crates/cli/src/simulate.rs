@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::Args;
 use galatea_coreml as coreml;
 use galatea_graph::{Dim, Graph, Node, ValueId};
 use galatea_llm::facts::{CheckpointFacts, ModelDuty};
 use galatea_runtime::cost::{ComputeUnit, DecoderWork, GraphWork};
-use galatea_runtime::power::PowerSettings;
+use galatea_runtime::power::{PowerPolicy, PowerSettings};
 use galatea_runtime::simulate::{
     Fleet, FleetNetwork, MachineCooling, MachineKind, ModelLoading, ModelWork, SimulatedModel,
     USUAL_DISK_BYTES, simulate as run,
@@ -18,110 +20,157 @@ use galatea_runtime::simulate::{
 use galatea_runtime::{OptimiseLevel, PreparedGraph};
 use serde_json::Value;
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{NamedLength, ValueError, number, parsed, path};
 use super::chip_facts::AskedChip;
 use super::simulate_trace::{ReplayedTrace, WIRE_OF_TEXT, of_file};
 use super::{model, say, simulate_report};
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption { name: "trace", value: "FILE", sentence: "models and requests, lines of JSON" },
-    CommandOption {
-        name: "chip",
-        value: "NAME",
-        sentence: "a machine with this chip, such as m2-pro, m4-max:32 (cores of the GPU) or FILE.toml; repeatable",
-    },
-    CommandOption { name: "fleet", value: "FILE", sentence: "machines with their counts, JSON" },
-    CommandOption {
-        name: "model",
-        value: "NAME=FILE",
-        sentence: "a model of the trace: ONNX, Core ML or a checkpoint; repeatable",
-    },
-    CommandOption {
-        name: "length",
-        value: "NAME=N",
-        sentence: "a length of graphs that has a name [1]; repeatable",
-    },
-    CommandOption {
-        name: "policy",
-        value: "NAME",
-        sentence: "high_performance, balanced or low_power [balanced]",
-    },
-    CommandOption {
-        name: "power-target-watts",
-        value: "W",
-        sentence: "watts of each chip at most",
-    },
-    CommandOption {
-        name: "loading",
-        value: "",
-        sentence: "models are read from disks and compiled for Neural Engines before they run",
-    },
-    CommandOption {
-        name: "compile-seconds-per-gb",
-        value: "S",
-        sentence: "with --loading: how long a Neural Engine's compiler takes for 10⁹ bytes of weights [20]",
-    },
-    CommandOption {
-        name: "network",
-        value: "MS,MBIT",
-        sentence: "milliseconds between clients and machines, and Mbit/s of each machine's link",
-    },
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON" },
-];
+/// Command line of `galatea simulate`.
+#[derive(Debug, Args)]
+pub(super) struct SimulateArguments {
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = path,
+        help = "models and requests, lines of JSON"
+    )]
+    trace: Option<PathBuf>,
+    #[arg(
+        long = "chip",
+        value_name = "NAME",
+        help = "a machine with this chip, such as m2-pro, m4-max:32 (cores of the GPU) or FILE.toml; repeatable"
+    )]
+    chips: Vec<String>,
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = path,
+        help = "machines with their counts, JSON"
+    )]
+    fleet: Option<PathBuf>,
+    #[arg(
+        long = "model",
+        value_name = "NAME=FILE",
+        value_parser = NamedFile::parse,
+        help = "a model of the trace: ONNX, Core ML or a checkpoint; repeatable"
+    )]
+    models: Vec<NamedFile>,
+    #[arg(
+        long = "length",
+        value_name = "NAME=N",
+        value_parser = length,
+        help = "a length of graphs that has a name [1]; repeatable"
+    )]
+    lengths: Vec<NamedLength>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = parsed::<PowerPolicy>,
+        help = "high_performance, balanced or low_power [balanced]"
+    )]
+    policy: Option<PowerPolicy>,
+    #[arg(
+        long,
+        value_name = "W",
+        value_parser = watts,
+        help = "watts of each chip at most"
+    )]
+    power_target_watts: Option<f64>,
+    #[arg(
+        long,
+        help = "models are read from disks and compiled for Neural Engines before they run"
+    )]
+    loading: bool,
+    #[arg(
+        long,
+        value_name = "S",
+        value_parser = compile_seconds,
+        help = "with --loading: how long a Neural Engine's compiler takes for 10⁹ bytes of weights [20]"
+    )]
+    compile_seconds_per_gb: Option<f64>,
+    #[arg(
+        long,
+        value_name = "MS,MBIT",
+        value_parser = network,
+        help = "milliseconds between clients and machines, and Mbit/s of each machine's link"
+    )]
+    network: Option<FleetNetwork>,
+    #[arg(long, help = "print one line of JSON")]
+    json: bool,
+}
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
+/// A model of a trace, and its file.
+#[derive(Debug, Clone)]
+struct NamedFile {
+    name: String,
+    file: PathBuf,
+}
+
+impl NamedFile {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, file) = pair(text)?;
+        Ok(Self { name: name.to_owned(), file: file.into() })
+    }
 }
 
 /// Replays a trace.
-pub(super) fn simulate(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    arguments.none()?;
+pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, String> {
     let fleet = Fleet {
         kinds: kinds(arguments)?,
-        power: power(arguments)?,
+        power: power(arguments),
         loading: loading(arguments)?,
-        network: arguments.last("network").map(network).transpose()?,
+        network: arguments.network,
     };
-    let path = arguments.last("trace").ok_or("--trace FILE is missing")?;
-    let file = File::open(path).map_err(|error| format!("'{path}': {error}"))?;
+    let path = arguments.trace.as_ref().ok_or("--trace FILE is missing")?;
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| format!("'{shown}': {error}"))?;
     let trace = ReplayedTrace::read(BufReader::new(file), models(arguments)?)
-        .map_err(|error| format!("'{path}', {error}"))?;
+        .map_err(|error| format!("'{shown}', {error}"))?;
     let start = Instant::now();
     let report = run(&fleet, &trace.models, &trace.requests)
-        .map_err(|fault| format!("'{path}': {fault}"))?;
+        .map_err(|fault| format!("'{shown}': {fault}"))?;
     let took = start.elapsed();
-    say(&match arguments.has("json") {
+    say(&match arguments.json {
         true => simulate_report::as_json(&fleet, &report, took).to_string(),
         false => simulate_report::as_text(&fleet, &report, took),
     });
     Ok(ExitCode::SUCCESS)
 }
 
-fn power(arguments: &CommandArguments) -> Result<PowerSettings, String> {
-    let mut power = PowerSettings::default();
-    if let Some(policy) = arguments.last("policy") {
-        power.set("power_policy", policy)?;
+fn power(arguments: &SimulateArguments) -> PowerSettings {
+    let usual = PowerSettings::default();
+    PowerSettings {
+        policy: arguments.policy.unwrap_or(usual.policy),
+        target_watts: arguments.power_target_watts.or(usual.target_watts),
+        ..usual
     }
-    if let Some(watts) = arguments.last("power-target-watts") {
-        power.set("power_target_watts", watts)?;
-    }
-    Ok(power)
 }
 
-fn loading(arguments: &CommandArguments) -> Result<Option<ModelLoading>, String> {
+/// Reads the watts of a chip.
+fn watts(text: &str) -> Result<f64, ValueError> {
+    const NAME: &str = "power_target_watts";
+    let watts = number(text)?;
+    let checked = PowerSettings::default().set(NAME, text);
+    checked.map_err(|error| error.trim_start_matches(NAME).to_owned())?;
+    Ok(watts)
+}
+
+/// Reads how long a compiler takes.
+fn compile_seconds(text: &str) -> Result<f64, ValueError> {
+    number::<f64>(text)?;
+    above(text, |number| number >= 0.0)
+        .ok_or_else(|| format!("expects seconds from 0 on, got '{text}'").into())
+}
+
+fn loading(arguments: &SimulateArguments) -> Result<Option<ModelLoading>, String> {
     let mut loading = ModelLoading::default();
-    if let Some(text) = arguments.last("compile-seconds-per-gb") {
-        if !arguments.has("loading") {
+    if let Some(seconds) = arguments.compile_seconds_per_gb {
+        if !arguments.loading {
             return Err("--compile-seconds-per-gb needs --loading".to_owned());
         }
-        let seconds = above(text, |number| number >= 0.0);
-        let seconds = seconds.ok_or_else(|| {
-            format!("--compile-seconds-per-gb expects seconds from 0 on, got '{text}'")
-        })?;
         loading.compile_seconds_per_byte = seconds / 1e9;
     }
-    Ok(arguments.has("loading").then_some(loading))
+    Ok(arguments.loading.then_some(loading))
 }
 
 /// `MS,MBIT`: latency and bandwidth.
@@ -132,9 +181,7 @@ fn network(text: &str) -> Result<FleetNetwork, String> {
         let mbit = above(mbit, |number| number > 0.0)?;
         Some(FleetNetwork { seconds: ms / 1e3, bytes: mbit * 1e6 / 8.0 })
     };
-    read().ok_or_else(|| {
-        format!("--network expects milliseconds and Mbit/s, such as 5,1000, got '{text}'")
-    })
+    read().ok_or_else(|| format!("expects milliseconds and Mbit/s, such as 5,1000, got '{text}'"))
 }
 
 /// The finite number of a text, where it fits.
@@ -142,14 +189,15 @@ fn above(text: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && fits(*number))
 }
 
-fn kinds(arguments: &CommandArguments) -> Result<Vec<MachineKind>, String> {
+fn kinds(arguments: &SimulateArguments) -> Result<Vec<MachineKind>, String> {
     let mut kinds = Vec::new();
-    for chip in arguments.all("chip") {
+    for chip in &arguments.chips {
         kinds.push(known(chip, machine(chip)?)?);
     }
-    for path in arguments.all("fleet") {
-        let text = fs::read_to_string(path).map_err(|error| format!("'{path}': {error}"))?;
-        kinds.extend(fleet(&text).map_err(|error| format!("'{path}': {error}"))?);
+    if let Some(path) = &arguments.fleet {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("'{shown}': {error}"))?;
+        kinds.extend(fleet(&text).map_err(|error| format!("'{shown}': {error}"))?);
     }
     if kinds.is_empty() {
         return Err("--chip NAME or --fleet FILE is missing".to_owned());
@@ -225,30 +273,33 @@ fn of_fleet(one: &Value) -> Result<MachineKind, String> {
     known(chip, kind)
 }
 
-fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
+/// Splits `NAME=VALUE`.
+fn pair(text: &str) -> Result<(&str, &str), String> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-    parts.ok_or_else(|| format!("--{option} expects NAME=…, got '{text}'"))
+    parts.ok_or_else(|| format!("expects NAME=…, got '{text}'"))
+}
+
+/// Reads a length of graphs.
+fn length(text: &str) -> Result<NamedLength, String> {
+    let (name, length) = pair(text)?;
+    let length = length.parse().ok().filter(|&length: &usize| length > 0);
+    let length = length.ok_or_else(|| format!("expects NAME=N, got '{text}'"))?;
+    Ok(NamedLength { name: name.to_owned(), length })
 }
 
 /// The models of files.
-fn models(arguments: &CommandArguments) -> Result<Vec<SimulatedModel>, String> {
-    let mut lengths = HashMap::new();
-    for text in arguments.all("length") {
-        let (name, length) = pair("length", text)?;
-        let number = length.parse().ok().filter(|&length: &usize| length > 0);
-        let number = number.ok_or_else(|| format!("--length expects NAME=N, got '{text}'"))?;
-        lengths.insert(name.to_owned(), number);
-    }
+fn models(arguments: &SimulateArguments) -> Result<Vec<SimulatedModel>, String> {
+    let lengths = arguments.lengths.iter().map(|one| (one.name.clone(), one.length));
+    let lengths: HashMap<String, usize> = lengths.collect();
     let mut models = Vec::new();
-    for text in arguments.all("model") {
-        let (name, file) = pair("model", text)?;
+    for NamedFile { name, file } in &arguments.models {
         let mut units = ComputeUnit::ALL.to_vec();
         let (work, wire) = match model::checkpoint(file)? {
             Some(checkpoint) => (decoder(&checkpoint)?, WIRE_OF_TEXT),
             None => {
                 let path = model::find(file)?;
-                let graph = model::load(&path, arguments)?.graph;
-                let failed = |error: String| format!("'{file}': {error}");
+                let graph = model::load(&path, None)?.graph;
+                let failed = |error: String| format!("'{}': {error}", file.display());
                 if !graph.nodes.iter().all(has_form) {
                     units.retain(|unit| *unit != ComputeUnit::NeuralEngine);
                 }
@@ -285,7 +336,7 @@ fn has_form(node: &Node) -> bool {
 }
 
 /// Returns the work of a checkpoint's decoder.
-fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
+fn decoder(path: &Path) -> Result<ModelWork, String> {
     let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
     if facts.duty != ModelDuty::Decoder {
         let path = path.display();
@@ -305,6 +356,7 @@ fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::parse;
     use super::*;
 
     #[test]
@@ -354,9 +406,8 @@ mod tests {
         ] {
             let trace = path("trace");
             let own = ["--trace", &trace, "--policy", "low_power", "--power-target-watts", "9"];
-            let all: Vec<String> =
-                own.into_iter().chain(more).map(|text| text.to_owned()).collect();
-            let all = CommandArguments::parse(&all, CHOICES).unwrap();
+            let all: Vec<&str> = own.into_iter().chain(more).collect();
+            let all = parse(&all).unwrap();
             assert_eq!(simulate(&all).unwrap(), ExitCode::SUCCESS);
         }
     }
@@ -364,8 +415,7 @@ mod tests {
     #[test]
     fn options_that_are_missing_or_wrong_are_named() {
         let wrong = |arguments: &[&str], part: &str| {
-            let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-            let parsed = CommandArguments::parse(&arguments, CHOICES);
+            let parsed = parse(arguments);
             let error = parsed.and_then(|parsed| simulate(&parsed)).unwrap_err();
             assert!(error.contains(part), "{error}");
         };

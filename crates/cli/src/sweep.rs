@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::arguments::CommandArguments;
-use super::bench::{BenchFigures, BenchJob};
+use clap::Args;
+
+use super::arguments::NumberList;
+use super::bench::{BenchArguments, BenchFigures, BenchJob};
 use super::plot::{self, PlotCurve, PlotPanel};
 use super::{generate, say};
 use crate::table::table;
@@ -13,6 +15,47 @@ use crate::table::table;
 const MAX_POINTS: usize = 256;
 /// The most curves of a panel that can be told apart.
 const MAX_CURVES: usize = 12;
+
+/// Options for values to measure, one or several of each.
+#[derive(Debug, Args)]
+pub(super) struct SweepChoices {
+    #[arg(
+        long,
+        value_name = "N[,N…]",
+        value_parser = NumberList::parse,
+        default_value = "1",
+        help = "length of the batch axis, or several to measure one after the other [1]"
+    )]
+    batch: NumberList,
+    #[arg(
+        long,
+        value_name = "N[,N…]",
+        value_parser = NumberList::parse,
+        help = "length of axes along a sequence that the model leaves open [128]"
+    )]
+    sequence: Option<NumberList>,
+    #[arg(
+        long,
+        value_name = "N[,N…]",
+        value_parser = NumberList::parse,
+        default_value = "0",
+        help = "threads inside an operator, 0 for all fast cores [0]"
+    )]
+    threads: NumberList,
+}
+
+impl SweepChoices {
+    /// Returns the number of threads, where there is one.
+    ///
+    /// # Errors
+    /// Fails when there are several.
+    pub(super) fn single_threads(&self) -> Result<usize, String> {
+        match *self.threads.numbers() {
+            [threads] => Ok(threads),
+            _ => Err(format!("--threads expects a number, got '{}'", self.threads)),
+        }
+    }
+}
 
 /// Values to measure in each combination.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,17 +77,17 @@ struct SweepPoint {
 }
 
 impl BenchSweep {
-    /// Reads the sweep that the options ask for.
+    /// Returns the sweep that the options ask for.
     ///
     /// # Errors
-    /// Fails when a list is malformed, or there are too many combinations.
-    pub(super) fn of(arguments: &CommandArguments) -> Result<Self, String> {
-        let sequences = match arguments.has("sequence") {
-            true => arguments.numbers("sequence", 1)?.into_iter().map(Some).collect(),
-            false => vec![None],
+    /// Fails when there are too many combinations.
+    pub(super) fn of(choices: &SweepChoices) -> Result<Self, String> {
+        let sequences = match &choices.sequence {
+            Some(list) => list.numbers().iter().copied().map(Some).collect(),
+            None => vec![None],
         };
-        let batches = arguments.numbers("batch", 1)?;
-        let threads = arguments.numbers("threads", 0)?;
+        let batches = choices.batch.numbers().to_vec();
+        let threads = choices.threads.numbers().to_vec();
         let sweep = Self { batches, sequences, threads };
         let points = sweep.points();
         if points > MAX_POINTS {
@@ -69,13 +112,13 @@ impl BenchSweep {
     }
 
     /// Measures every combination; a session for each number of threads.
-    pub(super) fn run(&self, path: &Path, arguments: &CommandArguments) -> Result<(), String> {
-        if arguments.has("profile") {
+    pub(super) fn run(&self, path: &Path, arguments: &BenchArguments) -> Result<(), String> {
+        if arguments.profile {
             return Err("--profile goes with one batch, sequence and number of threads".to_owned());
         }
-        let time = super::bench::seconds(arguments)?;
-        let shapes = generate::parse_shapes(arguments.all("shape"))?;
-        let quiet = arguments.has("json");
+        let shapes = arguments.shapes.by_input();
+        let time = arguments.time;
+        let quiet = arguments.json;
         let mut points = Vec::with_capacity(self.points());
         for &threads in &self.threads {
             let loaded = super::bench::load(path, arguments, threads)?;
@@ -90,7 +133,8 @@ impl BenchSweep {
                     }
                     let figures =
                         super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
-                    let job = BenchJob { path, arguments, batch, sequence, threads };
+                    let provider = arguments.session.provider.as_deref();
+                    let job = BenchJob { path, provider, batch, sequence, threads };
                     if quiet {
                         say(&job.json(&loaded, figures).to_string());
                     }
@@ -102,7 +146,7 @@ impl BenchSweep {
         if !quiet {
             say(&text(&points));
         }
-        match arguments.last("plot") {
+        match &arguments.plot {
             Some(file) => draw(file, path, &points),
             None => Ok(()),
         }
@@ -134,7 +178,7 @@ fn text(points: &[SweepPoint]) -> String {
     table(&head, rows)
 }
 
-fn draw(file: &str, path: &Path, points: &[SweepPoint]) -> Result<(), String> {
+fn draw(file: &Path, path: &Path, points: &[SweepPoint]) -> Result<(), String> {
     let panels = panels(&name_of(path), points);
     if panels.is_empty() {
         return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
@@ -144,7 +188,8 @@ fn draw(file: &str, path: &Path, points: &[SweepPoint]) -> Result<(), String> {
         return Err(format!("a panel would have {most} curves, the most is {MAX_CURVES}"));
     }
     let text = plot::svg(&panels)?;
-    fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))
+    fs::write(file, text)
+        .map_err(|error| format!("'{}' cannot be written: {error}", file.display()))
 }
 
 /// Returns the display name of a model: that of its file, or in a repository that of its folder.
@@ -200,6 +245,7 @@ fn panels(model: &str, points: &[SweepPoint]) -> Vec<PlotPanel> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::parse;
     use super::*;
 
     fn point(batch: usize, sequence: Option<usize>, threads: usize) -> SweepPoint {
@@ -242,10 +288,7 @@ mod tests {
 
     #[test]
     fn single_values_are_no_sweep_and_lists_are_bounded() {
-        let sweep = |text: &[&str]| {
-            let arguments: Vec<String> = text.iter().map(|&text| text.to_owned()).collect();
-            BenchSweep::of(&CommandArguments::parse(&arguments, super::super::bench::CHOICES)?)
-        };
+        let sweep = |text: &[&str]| parse(text).and_then(|choices| BenchSweep::of(&choices));
         assert_eq!(sweep(&[]).unwrap().single(), Some((1, None, 0)));
         assert_eq!(sweep(&["--batch", "4", "--threads=2"]).unwrap().single(), Some((4, None, 2)));
         assert_eq!(sweep(&["--sequence=8"]).unwrap().single(), Some((1, Some(8), 0)));

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use galatea_runtime::tune::{
     ChoiceSource, MachineTuning, MeasuredCandidate, SearchLimits, StrategyKind, TuningDatabase,
     TuningOutcome, TuningProblem, TuningRecord, TuningSearch,
@@ -13,57 +14,116 @@ use galatea_runtime::tune::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{choice, number, path, time};
 use super::plot::{self, PlotCurve, PlotPanel};
-use super::tune_subject::{self, TuneSubject};
+use super::tune_subject::{SubjectChoices, TuneSubject};
 use super::{say, tune_compare, write_chip};
 use crate::table::table;
 use galatea::tuning;
 
-/// The options besides those of [`tune_subject::CHOICES`].
-const OWN: &[CommandOption] = &[
-    CommandOption {
-        name: "strategy",
-        value: "NAME",
-        sentence: "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates and for lists, else adaptive]",
-    },
-    CommandOption { name: "trials", value: "N", sentence: "the most candidates of a choice [64]" },
-    CommandOption { name: "samples", value: "N", sentence: "times that a candidate is run [9]" },
-    CommandOption { name: "seconds", value: "S", sentence: "the most time for all choices [60]" },
-    CommandOption {
-        name: "database",
-        value: "FILE",
-        sentence: "add the records to this file [the one that sessions look at]",
-    },
-    CommandOption {
-        name: "family",
-        value: "TEXT",
-        sentence: "only choices whose family has this in its name; repeatable",
-    },
-    CommandOption { name: "again", value: "", sentence: "measure choices that have a record, too" },
-    CommandOption { name: "list", value: "", sentence: "print the choices and their candidates" },
-    CommandOption {
-        name: "compare",
-        value: "A/B",
-        sentence: "compare two candidates, by number or name, wherever a choice has both",
-    },
-    CommandOption {
-        name: "merge", value: "", sentence: "put the records of FILE … into --output"
-    },
-    CommandOption { name: "output", value: "FILE", sentence: "where --merge writes" },
-    CommandOption { name: "inspect", value: "FILE", sentence: "print the records of a file" },
-    CommandOption {
-        name: "plot",
-        value: "FILE.svg",
-        sentence: "draw the best time so far over the candidates of each choice",
-    },
-    CommandOption {
-        name: "write-chip",
-        value: "FILE.toml",
-        sentence: "instead, without MODEL: write a file of facts about this host, measured here",
-    },
-    CommandOption { name: "json", value: "", sentence: "print one line of JSON for each record" },
-];
+/// Command line of `galatea tune`.
+#[derive(Debug, Args)]
+pub(super) struct TuneArguments {
+    #[arg(value_name = "MODEL|FILE", value_parser = path, num_args = 0..)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    subject: SubjectChoices,
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = choice(&StrategyKind::ALL),
+        help = "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates and for lists, else adaptive]"
+    )]
+    strategy: Option<StrategyKind>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = SearchLimits::default().trials,
+        help = "the most candidates of a choice [64]"
+    )]
+    trials: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        help = "times that a candidate is run [9]"
+    )]
+    samples: Option<usize>,
+    #[arg(
+        long = "seconds",
+        value_name = "S",
+        value_parser = time,
+        default_value = "60",
+        help = "the most time for all choices [60]"
+    )]
+    time: Duration,
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = path,
+        help = "add the records to this file [the one that sessions look at]"
+    )]
+    database: Option<PathBuf>,
+    #[arg(
+        long = "family",
+        value_name = "TEXT",
+        help = "only choices whose family has this in its name; repeatable"
+    )]
+    families: Vec<String>,
+    #[arg(long, help = "measure choices that have a record, too")]
+    again: bool,
+    #[arg(long, help = "print the choices and their candidates")]
+    list: bool,
+    #[arg(
+        long,
+        value_name = "A/B",
+        help = "compare two candidates, by number or name, wherever a choice has both"
+    )]
+    compare: Option<String>,
+    #[arg(long, help = "put the records of FILE … into --output")]
+    merge: bool,
+    #[arg(long, value_name = "FILE", value_parser = path, help = "where --merge writes")]
+    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = path, help = "print the records of a file")]
+    inspect: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "FILE.svg",
+        value_parser = path,
+        help = "draw the best time so far over the candidates of each choice"
+    )]
+    plot: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "FILE.toml",
+        value_parser = path,
+        help = "instead, without MODEL: write a file of facts about this host, measured here"
+    )]
+    write_chip: Option<PathBuf>,
+    #[arg(long, help = "print one line of JSON for each record")]
+    json: bool,
+}
+
+impl TuneArguments {
+    /// Refuses files.
+    fn without_files(&self) -> Result<(), String> {
+        self.files.first().map_or(Ok(()), |extra| Err(unexpected(extra)))
+    }
+
+    /// Returns the only file, which is a model.
+    fn model(&self) -> Result<&Path, String> {
+        match self.files.as_slice() {
+            [model] => Ok(model),
+            [] => Err("MODEL is missing".to_owned()),
+            [_, extra, ..] => Err(unexpected(extra)),
+        }
+    }
+}
+
+fn unexpected(file: &Path) -> String {
+    format!("unexpected argument '{}'", file.display())
+}
 
 /// Samples of each of two candidates that are compared.
 const COMPARED: usize = 30;
@@ -71,38 +131,28 @@ const COMPARED: usize = 30;
 /// Candidates up to which every one is measured.
 const FEW: usize = 16;
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    [&tune_subject::CHOICES, OWN].concat()
-}
-
 /// Tunes a model, or looks at records.
-pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    if arguments.has("merge") {
+pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
+    let TuneArguments { strategy, trials, time, json, .. } = *arguments;
+    if arguments.merge {
         return merge(arguments);
     }
-    if let Some(file) = arguments.last("write-chip") {
-        arguments.none()?;
+    if let Some(file) = &arguments.write_chip {
+        arguments.without_files()?;
         return write_chip::write(file).map(|()| ExitCode::SUCCESS);
     }
-    if let Some(file) = arguments.last("inspect") {
-        arguments.none()?;
-        let database = tuning::load(Path::new(file))?;
-        print(&database, arguments.has("json"));
+    if let Some(file) = &arguments.inspect {
+        arguments.without_files()?;
+        let database = tuning::load(file)?;
+        print(&database, json);
         return Ok(ExitCode::SUCCESS);
     }
-    let strategy = strategy(arguments)?;
-    let limits = SearchLimits {
-        trials: arguments.number("trials", SearchLimits::default().trials)?,
-        samples: arguments.number("samples", SearchLimits::default().samples)?,
-        ..SearchLimits::default()
-    };
-    let seconds: f64 = arguments.number("seconds", 60.0)?;
-    let time = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let subject = TuneSubject::find(arguments.only("MODEL")?)?;
-    let file = match arguments.last("database") {
-        Some(file) => PathBuf::from(file),
+    let usual = SearchLimits::default();
+    let samples = arguments.samples.unwrap_or(usual.samples);
+    let limits = SearchLimits { trials, samples, ..usual };
+    let subject = TuneSubject::find(arguments.model()?)?;
+    let file = match &arguments.database {
+        Some(file) => file.clone(),
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
     let known = if file.exists() { tuning::load(&file)? } else { TuningDatabase::default() };
@@ -110,26 +160,26 @@ pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
     let curves = Vec::new();
     let left_out = 0;
     let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
-    if arguments.has("list") || arguments.last("compare").is_some() {
+    if arguments.list || arguments.compare.is_some() {
         let mut problems = work.problems(&galatea_providers::machine())?;
-        match arguments.last("compare") {
-            None => tune_compare::list(&problems, arguments.has("json")),
+        match &arguments.compare {
+            None => tune_compare::list(&problems, json),
             Some(names) => {
-                let samples = arguments.number("samples", COMPARED)?;
-                let as_json = arguments.has("json");
-                tune_compare::compare(&mut problems, names, samples, time, as_json)?;
+                let samples = arguments.samples.unwrap_or(COMPARED);
+                tune_compare::compare(&mut problems, names, samples, time, json)?;
             }
         }
         return Ok(ExitCode::SUCCESS);
     }
     let found = work.run(time)?;
     tuning::save(&work.known, file)?;
-    if let Some(file) = arguments.last("plot") {
+    if let Some(file) = &arguments.plot {
         let text = plot::svg(&[panel(work.curves)])?;
-        fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
+        fs::write(file, text)
+            .map_err(|error| format!("'{}' cannot be written: {error}", file.display()))?;
     }
-    print(&found, arguments.has("json"));
-    if !arguments.has("json") {
+    print(&found, json);
+    if !json {
         if work.left_out > 0 {
             let count = work.left_out;
             say(&format!("{count} choices have a record already: --again measures them too"));
@@ -139,31 +189,22 @@ pub(super) fn tune(arguments: &CommandArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn strategy(arguments: &CommandArguments) -> Result<Option<StrategyKind>, String> {
-    let Some(given) = arguments.last("strategy") else { return Ok(None) };
-    let found = StrategyKind::ALL.iter().find(|(name, _)| *name == given);
-    found.map(|(_, kind)| Some(*kind)).ok_or_else(|| {
-        let names: Vec<&str> = StrategyKind::ALL.iter().map(|(name, _)| *name).collect();
-        format!("--strategy expects one of {}, got '{given}'", names.join(", "))
-    })
-}
-
-fn merge(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    let output = arguments.last("output").ok_or("--output FILE is missing")?;
-    if arguments.values().is_empty() {
+fn merge(arguments: &TuneArguments) -> Result<ExitCode, String> {
+    let output = arguments.output.as_ref().ok_or("--output FILE is missing")?;
+    if arguments.files.is_empty() {
         return Err("--merge needs files".to_owned());
     }
     let mut merged = TuningDatabase::default();
-    for file in arguments.values() {
-        merged.merge(tuning::load(Path::new(file))?);
+    for file in &arguments.files {
+        merged.merge(tuning::load(file)?);
     }
-    tuning::save(&merged, Path::new(output))?;
-    say(&format!("{} records in {output}", merged.len()));
+    tuning::save(&merged, output)?;
+    say(&format!("{} records in {}", merged.len(), output.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 struct TuneWork<'a> {
-    arguments: &'a CommandArguments,
+    arguments: &'a TuneArguments,
     subject: TuneSubject,
     strategy: Option<StrategyKind>,
     limits: SearchLimits,
@@ -216,7 +257,7 @@ impl TuneWork<'_> {
             let deadline = time.mul_f64(if last { 1.0 } else { share });
             problems.retain(|problem| round.has(problem));
             let all = problems.len();
-            let again = self.arguments.has("again");
+            let again = self.arguments.again;
             problems.retain(|one| again || self.known.get(&one.key(&machine)).is_none());
             self.left_out += all - problems.len();
             self.measure(problems, &machine, &mut found, &mut || {
@@ -237,7 +278,7 @@ impl TuneWork<'_> {
         found: &mut TuningDatabase,
         left: &mut dyn FnMut() -> Duration,
     ) -> Result<(), String> {
-        let bar = bar(problems.len(), self.arguments.has("json"));
+        let bar = bar(problems.len(), self.arguments.json);
         let count = problems.len();
         for (index, mut problem) in problems.into_iter().enumerate() {
             bar.set_position(u64::try_from(index).unwrap_or(u64::MAX));
@@ -275,8 +316,8 @@ impl TuneWork<'_> {
     fn problems(&self, machine: &str) -> Result<Vec<TuningProblem>, String> {
         let tuning = MachineTuning { database: self.known.clone(), machine: machine.to_owned() };
         let choices = ChoiceSource(Some(Arc::new(tuning)));
-        let mut problems = self.subject.problems(self.arguments, choices)?;
-        let families = self.arguments.all("family");
+        let mut problems = self.subject.problems(&self.arguments.subject, choices)?;
+        let families = &self.arguments.families;
         let wanted = |problem: &TuningProblem| {
             families.is_empty() || families.iter().any(|text| problem.family.contains(text))
         };

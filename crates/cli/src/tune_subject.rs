@@ -1,62 +1,71 @@
 //! Subject of tuning: the graph of a file, or the steps of a language model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
 use galatea_runtime::tune::{ChoiceSource, TuningProblem};
-use galatea_runtime::{Session, SessionOptions};
+use galatea_runtime::{Precision, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::{bench_language, engine, generate, model};
+use super::arguments::{number, parsed, purpose};
+use super::generate::{self, ShapeChoices};
+use super::language_choices::WeightChoices;
+use super::{engine, model};
 
-/// The options that say what is tuned, besides the model.
-pub(super) const CHOICES: [CommandOption; 9] = [
-    CommandOption {
-        name: "provider",
-        value: "NAME",
-        sentence: "run on this provider: cpu, gpu or gpu:N",
-    },
-    CommandOption { name: "precision", value: "NAME", sentence: "what products compute in" },
-    CommandOption {
-        name: "batch",
-        value: "N",
-        sentence: "length of the batch axis, or sequences of a step [1]",
-    },
-    CommandOption {
-        name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable"
-    },
-    CommandOption {
-        name: "threads",
-        value: "N",
-        sentence: "threads inside an operator [all cores]",
-    },
-    CommandOption {
-        name: "prompt-tokens",
-        value: "N",
-        sentence: "of a language model: rows of a step that reads [512]",
-    },
-    CommandOption {
-        name: "context",
-        value: "N",
-        sentence: "of a language model: positions before a step that writes [1024]",
-    },
-    CommandOption {
-        name: "quantization",
-        value: "NAME",
-        sentence: "round a language model's matrices",
-    },
-    CommandOption {
-        name: "kv-cache-dtype",
-        value: "NAME",
-        sentence: "what keys and values of a language model are stored as",
-    },
-];
-
-/// Rows of a step that reads.
-const PROMPT: usize = 512;
-/// Positions before a step that writes.
-const CONTEXT: usize = 1024;
+/// Options for what is tuned, besides the model.
+#[derive(Debug, Args)]
+#[command(
+    mut_args(purpose("quantization", "round a language model's matrices")),
+    mut_args(purpose("kv_cache_dtype", "what keys and values of a language model are stored as"))
+)]
+pub(super) struct SubjectChoices {
+    #[arg(long, value_name = "NAME", help = "run on this provider: cpu, gpu or gpu:N")]
+    provider: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = parsed::<Precision>,
+        help = "what products compute in"
+    )]
+    precision: Option<Precision>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 1,
+        help = "length of the batch axis, or sequences of a step [1]"
+    )]
+    batch: usize,
+    #[command(flatten)]
+    shapes: ShapeChoices,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "threads inside an operator [all cores]"
+    )]
+    threads: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 512,
+        help = "of a language model: rows of a step that reads [512]"
+    )]
+    prompt_tokens: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 1024,
+        help = "of a language model: positions before a step that writes [1024]"
+    )]
+    context: usize,
+    #[command(flatten)]
+    weights: WeightChoices,
+}
 
 /// Subject of tuning.
 pub(super) enum TuneSubject {
@@ -71,7 +80,7 @@ impl TuneSubject {
     ///
     /// # Errors
     /// Fails when the path is no model.
-    pub(super) fn find(path: &str) -> Result<Self, String> {
+    pub(super) fn find(path: &Path) -> Result<Self, String> {
         match model::checkpoint(path)? {
             Some(checkpoint) => {
                 model::refuse_chunks(&checkpoint, "tune", "checkpoints and ONNX models")?;
@@ -87,32 +96,31 @@ impl TuneSubject {
     /// Fails when the model cannot be loaded or does not run.
     pub(super) fn problems(
         &self,
-        arguments: &CommandArguments,
+        arguments: &SubjectChoices,
         choices: ChoiceSource,
     ) -> Result<Vec<TuningProblem>, String> {
         match self {
             Self::Graph(path) => {
                 let options = SessionOptions {
-                    threads: arguments.number("threads", 0)?,
-                    precision: model::precision(arguments)?,
+                    threads: arguments.threads,
+                    precision: arguments.precision.unwrap_or_default(),
                     choices,
                     ..SessionOptions::default()
                 };
-                let providers = engine().providers(arguments.last("provider"))?;
-                let session =
-                    Session::new(model::load(path, arguments)?.graph, &providers, &options);
+                let providers = engine().providers(arguments.provider.as_deref())?;
+                let session = Session::new(model::load(path, None)?.graph, &providers, &options);
                 of_graph(&session.map_err(text_of)?, arguments)
             }
             Self::Checkpoint(path) => {
-                let prompt = arguments.number("prompt-tokens", PROMPT)?.max(1);
-                let context: usize = arguments.number("context", CONTEXT)?;
-                let sequences = arguments.number("batch", 1_usize)?.max(1);
-                let weights = bench_language::weights_of(arguments);
+                let prompt = arguments.prompt_tokens.max(1);
+                let context = arguments.context;
+                let sequences = arguments.batch.max(1);
+                let weights = arguments.weights.engine_arguments(arguments.provider.as_deref());
                 let mut options = engine().load_options(&weights).map_err(text_of)?;
-                options.session.threads = arguments.number("threads", 0)?;
+                options.session.threads = arguments.threads;
                 options.session.choices = choices;
-                if arguments.last("precision").is_some() {
-                    options.session.precision = model::precision(arguments)?;
+                if let Some(precision) = arguments.precision {
+                    options.session.precision = precision;
                 }
                 let most = (context + 1).max(prompt).div_ceil(options.block_size.max(1));
                 options.blocks = Some(most * sequences);
@@ -135,9 +143,9 @@ fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn of_graph(session: &Session, arguments: &CommandArguments) -> Result<Vec<TuningProblem>, String> {
-    let shapes = generate::parse_shapes(arguments.all("shape"))?;
-    let lengths = generate::FreeLengths { batch: arguments.number("batch", 1)?, sequence: None };
+fn of_graph(session: &Session, arguments: &SubjectChoices) -> Result<Vec<TuningProblem>, String> {
+    let shapes = arguments.shapes.by_input();
+    let lengths = generate::FreeLengths { batch: arguments.batch, sequence: None };
     let made = generate::inputs(session, lengths, &shapes)?;
     let named: Vec<(&str, Tensor)> =
         made.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();

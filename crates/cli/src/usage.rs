@@ -5,20 +5,39 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Complaint about an argument that is no UTF-8.
 pub(crate) const NO_TEXT: &str = "an argument is no UTF-8 text, which paths and names must be";
 
+/// Returns the name of an argument that clap shows with the form of its value.
+fn name_of(argument: &str) -> &str {
+    let name = argument.split([' ', '=']).next().unwrap_or_default();
+    name.trim_matches(['<', '>', '[', ']'])
+}
+
+/// Returns the first text of a context.
+fn first(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(all) => all.first().cloned(),
+        _ => None,
+    }
+}
+
+/// Returns the argument that the wrong one does not go with, where that is what is wrong.
+pub(crate) fn excluded(error: &clap::Error) -> Option<String> {
+    let other = first(error, ContextKind::PriorArg)?;
+    let argument = first(error, ContextKind::InvalidArg);
+    (error.kind() == ErrorKind::ArgumentConflict && argument.as_ref() != Some(&other))
+        .then_some(other)
+}
+
 /// Says in one line what is wrong with a command line: what was found, and what is allowed. `noun` is the word for
 /// what begins with dashes.
 pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
-    let text = |kind: ContextKind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(all)) => all.first().cloned(),
-        _ => None,
-    };
+    let text = |kind: ContextKind| first(error, kind);
     let all = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::Strings(all)) => all.join("|"),
         _ => String::new(),
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
-    let name = argument.split([' ', '=']).next().unwrap_or_default().trim_matches(['<', '>']);
+    let name = name_of(&argument);
     let found = text(ContextKind::InvalidValue).unwrap_or_default();
     let hint = |kind: ContextKind, dashes: &str| {
         let near = text(kind).map(|near| near.trim_start_matches("--").to_owned());
@@ -42,14 +61,20 @@ pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
         }
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            format!("{name} {why}")
+            match (name.starts_with('-'), why.starts_with(':')) {
+                // What is no option says what it expects by its own name.
+                (false, _) => why,
+                (true, true) => format!("{name}{why}"),
+                (true, false) => format!("{name} {why}"),
+            }
         }
         ErrorKind::MissingRequiredArgument => {
             format!("{} is missing", all(ContextKind::InvalidArg).trim_matches(['<', '>']))
         }
-        ErrorKind::ArgumentConflict => {
-            format!("{name} is given more than once; it takes one value")
-        }
+        ErrorKind::ArgumentConflict => match excluded(error) {
+            Some(other) => format!("{name} and {} exclude each other", name_of(&other)),
+            None => format!("{name} is given more than once; it takes one value"),
+        },
         ErrorKind::TooManyValues | ErrorKind::WrongNumberOfValues => {
             format!("{name} takes no value, got '{found}'")
         }

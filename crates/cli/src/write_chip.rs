@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use galatea_apple::accelerate::{
@@ -29,11 +30,12 @@ const TIME: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Fails when kernels disagree, or the file cannot be written.
-pub(super) fn write(file: &str) -> Result<(), String> {
+pub(super) fn write(file: &Path) -> Result<(), String> {
     let facts = measure(LENGTHS)?;
+    let shown = file.display();
     fs::write(file, facts.write())
-        .map_err(|error| format!("'{file}' cannot be written: {error}"))?;
-    say(&format!("facts about {} in {file}; galatea chip {file} prints them", facts.name));
+        .map_err(|error| format!("'{shown}' cannot be written: {error}"))?;
+    say(&format!("facts about {} in {shown}; galatea chip {shown} prints them", facts.name));
     Ok(())
 }
 

@@ -1,14 +1,11 @@
 //! Checkpoints of language models: prompts and answers.
 
-use std::path::Path;
-
 use galatea_runtime::tune::PairedTimes;
 use serde_json::{Value, json};
 
 use super::page::{ReportPage, TableCell};
 use super::variant::{OPERATORS, operator_rows};
-use crate::arguments::CommandArguments;
-use crate::bench_language::{self, MeasuredCheckpoint};
+use crate::bench_language::{CheckpointJob, MeasuredCheckpoint};
 
 /// Tokens a second of a sort, in each round.
 type TokenSpeeds = fn(&MeasuredCheckpoint) -> &[f64];
@@ -20,23 +17,30 @@ pub(super) struct ReportedLanguage {
     rounds: Vec<MeasuredCheckpoint>,
 }
 
+/// A checkpoint to measure, with its name in the page.
+pub(super) struct ReportedCheckpoint<'a> {
+    pub(super) name: String,
+    pub(super) job: CheckpointJob<'a>,
+}
+
 /// Measures checkpoints in turns, each as often as the other.
 ///
 /// # Errors
 /// Fails when a checkpoint cannot be loaded, or a request fails.
 pub(super) fn measure(
-    all: &[(String, &Path, &CommandArguments)],
+    all: &[ReportedCheckpoint<'_>],
     turns: usize,
 ) -> Result<Vec<ReportedLanguage>, String> {
-    let start = |(name, ..): &(String, &Path, &CommandArguments)| ReportedLanguage {
-        name: name.clone(),
+    let start = |one: &ReportedCheckpoint<'_>| ReportedLanguage {
+        name: one.name.clone(),
         rounds: Vec::new(),
     };
     let mut found: Vec<ReportedLanguage> = all.iter().map(start).collect();
     for turn in 0..turns {
-        for ((_, path, arguments), one) in all.iter().zip(&mut found) {
+        for (checkpoint, one) in all.iter().zip(&mut found) {
             // Steps are taken apart once.
-            one.rounds.push(bench_language::measure(path, arguments, turn == 0)?);
+            let job = CheckpointJob { profile: turn == 0, ..checkpoint.job };
+            one.rounds.push(job.measure()?);
         }
     }
     Ok(found)

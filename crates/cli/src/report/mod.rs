@@ -4,84 +4,77 @@ mod beside;
 mod language;
 mod page;
 mod roofline;
+mod settings;
 mod variant;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::arguments::{CommandArguments, CommandOption};
-use super::{bench, model, say};
+use super::arguments::{path, time};
+use super::say;
 use beside::TimedRace;
+use language::ReportedCheckpoint;
 use page::{ReportPage, TableCell};
+use settings::{ChangedSetting, ReportSettings};
 use variant::{ReportVariant, VariantFindings};
 
-/// The options of `bench` that say how a model runs.
-const SHARED: &[&str] = &[
-    "batch",
-    "sequence",
-    "shape",
-    "threads",
-    "provider",
-    "function",
-    "precision",
-    "level",
-    "prompt-tokens",
-    "context",
-    "decode-tokens",
-    "quantization",
-    "kv-cache-dtype",
-    "gpu-memory-limit",
-    "model-cache-dir",
-    "no-model-cache",
-];
-
-/// The options of this command alone.
-const OWN: &[CommandOption] = &[
-    CommandOption { name: "output", value: "FILE", sentence: "where the page goes [report.html]" },
-    CommandOption { name: "seconds", value: "S", sentence: "time to measure each variant [3]" },
-    CommandOption {
-        name: "against",
-        value: "NAME=VALUE",
-        sentence: "compare with another setting of these, such as precision=bf16; repeatable",
-    },
-    CommandOption {
-        name: "json",
-        value: "",
-        sentence: "print what was found as a line of JSON too",
-    },
-];
+/// Command line of `galatea report`.
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    #[arg(value_name = "MODEL", value_parser = path)]
+    model: PathBuf,
+    #[arg(value_name = "MODEL", value_parser = path)]
+    other: Option<PathBuf>,
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_parser = path,
+        default_value = "report.html",
+        help = "where the page goes [report.html]"
+    )]
+    output: PathBuf,
+    #[arg(
+        long = "seconds",
+        value_name = "S",
+        value_parser = time,
+        default_value = "3",
+        help = "time to measure each variant [3]"
+    )]
+    time: Duration,
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        value_parser = ChangedSetting::parse,
+        help = "compare with another setting of these, such as precision=bf16; repeatable"
+    )]
+    against: Vec<ChangedSetting>,
+    #[arg(long, help = "print what was found as a line of JSON too")]
+    json: bool,
+    #[command(flatten)]
+    settings: ReportSettings,
+}
 
 /// Turns of a comparison of checkpoints, of three rounds each.
 const TURNS: usize = 2;
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    let shared = bench::CHOICES.iter().filter(|choice| SHARED.contains(&choice.name));
-    OWN.iter().chain(shared).copied().collect()
-}
-
-/// Adds the short form of `--output`.
-pub(crate) fn with_short_output(command: clap::Command) -> clap::Command {
-    command.mut_arg("output", |output| output.short('o'))
-}
-
 /// Writes a page about a model, or about two.
-pub(super) fn report(parsed: &CommandArguments) -> Result<ExitCode, String> {
-    model::limit_gpus(parsed)?;
-    let time = bench::seconds(parsed)?;
-    let sides = sides(&options(), parsed)?;
-    let output = PathBuf::from(parsed.last("output").unwrap_or("report.html"));
+pub(super) fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
+    let ReportArguments { output, time, json, .. } = arguments;
+    arguments.settings.gpu_memory.apply()?;
+    let sides = sides(arguments)?;
     // Before minutes are spent on measuring.
-    writable(&output)?;
+    writable(output)?;
     let (text, data) = match checkpoints(&sides)? {
         Some(paths) => of_checkpoints(&sides, &paths)?,
-        None => of_graphs(sides, time)?,
+        None => of_graphs(sides, *time)?,
     };
-    std::fs::write(&output, text).map_err(|error| unwritable(&output, &error))?;
-    say(&match parsed.has("json") {
+    std::fs::write(output, text).map_err(|error| unwritable(output, &error))?;
+    say(&match json {
         true => data.to_string(),
         false => format!("{}: {}", output.display(), summary(&data)),
     });
@@ -102,67 +95,35 @@ fn writable(path: &Path) -> Result<(), String> {
 #[derive(Debug)]
 struct ReportSide {
     name: String,
-    model: String,
-    arguments: CommandArguments,
+    model: PathBuf,
+    settings: ReportSettings,
 }
 
 /// Returns the sides to measure: one model, two models, or one model with two settings.
-fn sides(choices: &[CommandOption], parsed: &CommandArguments) -> Result<Vec<ReportSide>, String> {
-    let against = parsed.all("against");
-    let side = |name: &str, model: &str, arguments: CommandArguments| ReportSide {
-        name: name.to_owned(),
-        model: model.to_owned(),
-        arguments,
-    };
-    let mut other = parsed.clone();
-    for text in against {
-        set_option(text, choices, &mut other)?;
+fn sides(arguments: &ReportArguments) -> Result<Vec<ReportSide>, String> {
+    let ReportArguments { model: one, other, against, settings, .. } = arguments;
+    let first = ReportSide { name: short(one), model: one.clone(), settings: settings.clone() };
+    if other.is_none() && against.is_empty() {
+        return Ok(vec![first]);
     }
-    match parsed.values() {
-        [] => Err("MODEL is missing".to_owned()),
-        [one] if against.is_empty() => Ok(vec![side(&short(one), one, parsed.clone())]),
-        [one] => {
-            let name = format!("{} with {}", short(one), against.join(", "));
-            Ok(vec![side(&short(one), one, parsed.clone()), side(&name, one, other)])
-        }
-        [one, two] => {
-            let first = short(one);
-            let mut second = short(two);
-            if first == second {
-                second = format!("{second} (second)");
-            }
-            Ok(vec![side(&first, one, parsed.clone()), side(&second, two, other)])
-        }
-        [_, _, extra, ..] => Err(format!("unexpected argument '{extra}'")),
-    }
-}
-
-/// Sets an option that is given as `NAME=VALUE`.
-fn set_option(
-    text: &str,
-    choices: &[CommandOption],
-    arguments: &mut CommandArguments,
-) -> Result<(), String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| format!("--against expects NAME=VALUE, got '{text}'"))?;
-    let known = |choice: &&CommandOption| SHARED.contains(&choice.name) && !choice.value.is_empty();
-    match choices.iter().filter(known).find(|choice| choice.name == name) {
-        Some(choice) => {
-            arguments.set(choice.name, value);
-            Ok(())
-        }
+    let name = match other {
         None => {
-            let names: Vec<&str> = choices.iter().filter(known).map(|choice| choice.name).collect();
-            Err(format!("--against: there is no setting '{name}'; there are {}", names.join(", ")))
+            let texts: Vec<&str> = against.iter().map(ChangedSetting::text).collect();
+            format!("{} with {}", first.name, texts.join(", "))
         }
-    }
+        Some(two) if short(two) == first.name => format!("{} (second)", first.name),
+        Some(two) => short(two),
+    };
+    let model = other.as_ref().unwrap_or(one).clone();
+    let second = ReportSide { name, model, settings: settings.with(against)? };
+    Ok(vec![first, second])
 }
 
 /// A name for a model of a path.
-fn short(path: &str) -> String {
-    let name = Path::new(path).file_stem().and_then(|name| name.to_str());
-    name.filter(|name| *name != "model").unwrap_or(path).to_owned()
+fn short(path: &Path) -> String {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    let name = name.filter(|name| *name != "model");
+    name.map_or_else(|| path.display().to_string(), str::to_owned)
 }
 
 /// The paths of checkpoints; nothing where models are graphs.
@@ -188,8 +149,8 @@ fn title(sides: &[String]) -> String {
 fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), String> {
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
     let mut variants = Vec::new();
-    for ReportSide { name, model, arguments } in sides {
-        variants.push(ReportVariant::load(&name, &model, arguments)?);
+    for ReportSide { name, model, settings } in sides {
+        variants.push(ReportVariant::load(&name, &model, settings)?);
     }
     let mut shared = false;
     if let [first, second] = variants.as_mut_slice() {
@@ -259,8 +220,11 @@ fn compare(
 fn of_checkpoints(sides: &[ReportSide], paths: &[PathBuf]) -> Result<(String, Value), String> {
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
     let all = sides.iter().zip(paths);
-    let all: Vec<_> =
-        all.map(|(side, path)| (side.name.clone(), path.as_path(), &side.arguments)).collect();
+    let all = all.map(|(side, path)| ReportedCheckpoint {
+        name: side.name.clone(),
+        job: side.settings.checkpoint_job(path),
+    });
+    let all: Vec<ReportedCheckpoint<'_>> = all.collect();
     let found = language::measure(&all, if all.len() > 1 { TURNS } else { 1 })?;
     let mut page = ReportPage::new(&title(&names));
     let mut data = json!({});
@@ -301,6 +265,9 @@ fn summary(data: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use galatea_runtime::Precision;
+
+    use super::super::arguments::parse;
     use super::*;
 
     fn sample(name: &str) -> String {
@@ -311,9 +278,9 @@ mod tests {
     fn written(arguments: &[&str]) -> (String, Value) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        let mut all: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        all.extend(["--output".to_owned(), path.display().to_string()]);
-        report(&CommandArguments::parse(&all, &options()).unwrap()).unwrap();
+        let output = path.display().to_string();
+        let all = [arguments, &["--output", &output]].concat();
+        report(&parse(&all).unwrap()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let (_, rest) = text.split_once("id=\"report\">").unwrap();
         let (data, _) = rest.split_once("</script>").unwrap();
@@ -363,8 +330,7 @@ mod tests {
     }
 
     fn of(given: &[&str]) -> Result<Vec<ReportSide>, String> {
-        let given: Vec<String> = given.iter().map(|&text| text.to_owned()).collect();
-        sides(&options(), &CommandArguments::parse(&given, &options())?)
+        parse(given).and_then(|arguments| sides(&arguments))
     }
 
     #[test]
@@ -372,12 +338,12 @@ mod tests {
         let sides =
             of(&["m/a.onnx", "--precision=fp32", "--against", "precision=bf16", "--output", "x"]);
         let sides = sides.unwrap();
-        let found: Vec<(&str, Option<&str>)> = sides
+        let found: Vec<_> = sides
             .iter()
-            .map(|side| (side.name.as_str(), side.arguments.last("precision")))
+            .map(|side| (side.name.as_str(), side.settings.session.precision))
             .collect();
-        assert_eq!(found, [("a", Some("fp32")), ("a with precision=bf16", Some("bf16"))]);
-        assert_eq!(sides[0].arguments.last("output"), Some("x"));
+        let [exact, half] = [Some(Precision::Fp32), Some(Precision::Bf16)];
+        assert_eq!(found, [("a", exact), ("a with precision=bf16", half)]);
         let two = of(&["a/m.onnx", "b/m.onnx"]).unwrap();
         assert_eq!((two[0].name.as_str(), two[1].name.as_str()), ("m", "m (second)"));
     }
@@ -389,6 +355,7 @@ mod tests {
             (&["a", "b", "c"], "unexpected argument 'c'"),
             (&["a", "--against", "speed"], "--against expects NAME=VALUE, got 'speed'"),
             (&["a", "--against", "output=x"], "there is no setting 'output'; there are batch"),
+            (&["a", "--against", "threads=x"], "--against: --threads expects a number, got 'x'"),
             (&["a", "--plot", "x"], "unknown option --plot"),
         ] {
             let error = of(given).unwrap_err();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::page::{ReportPage, TableCell};
 use super::roofline::{self, RooflinePoint, RooflineRoof};
-use crate::arguments::CommandArguments;
+use super::settings::ReportSettings;
 use crate::plot::{self, PlotCurve, PlotPanel};
 use crate::step_profile::{DeviceRoofs, HOST};
 use crate::{bench, generate, model};
@@ -31,7 +31,7 @@ const CURVE: usize = 100;
 #[derive(Debug)]
 pub(super) struct ReportVariant {
     pub(super) name: String,
-    arguments: CommandArguments,
+    settings: ReportSettings,
     path: PathBuf,
     pub(super) session: Session,
     inputs: Vec<(String, Tensor)>,
@@ -58,25 +58,18 @@ impl ReportVariant {
     ///
     /// # Errors
     /// Fails when the model cannot be prepared, or its inputs cannot be guessed.
-    pub(super) fn load(
-        name: &str,
-        given: &str,
-        arguments: CommandArguments,
-    ) -> Result<Self, String> {
+    pub(super) fn load(name: &str, given: &Path, settings: ReportSettings) -> Result<Self, String> {
         let path = model::find(given)?;
         let begin = Instant::now();
-        let loaded = model::cached_model(&path, &arguments, arguments.number("threads", 0)?)?;
+        let loaded = settings.model(&path)?;
         let load = begin.elapsed();
-        let shapes = generate::parse_shapes(arguments.all("shape"))?;
-        let sequence = arguments.last("sequence").map(|_| arguments.number("sequence", 0));
-        let batch = arguments.number("batch", 1)?;
-        let lengths = generate::FreeLengths { batch, sequence: sequence.transpose()? };
-        let made = generate::inputs(loaded.session(), lengths, &shapes)?;
-        let batch = if made.by_batch { batch } else { 1 };
+        let lengths = settings.lengths();
+        let made = generate::inputs(loaded.session(), lengths, &settings.shapes.by_input())?;
+        let batch = if made.by_batch { lengths.batch } else { 1 };
         let source = loaded.origin().to_string();
         let session = loaded.into_session();
         let name = name.to_owned();
-        Ok(Self { name, arguments, path, session, inputs: made.inputs, batch, load, source })
+        Ok(Self { name, settings, path, session, inputs: made.inputs, batch, load, source })
     }
 
     /// Takes the inputs of another one, where it takes such ones; says whether.
@@ -119,7 +112,7 @@ impl ReportVariant {
         Ok(VariantFindings {
             times,
             outputs: names.zip(outputs).collect(),
-            roofs: DeviceRoofs::of(self.arguments.last("provider"), &rows),
+            roofs: DeviceRoofs::of(self.settings.session.provider.as_deref(), &rows),
             rows,
             ways: bench::ways(&self.session, &self.inputs)?,
             explained: self.session.explain(),
@@ -249,7 +242,7 @@ impl ReportVariant {
     }
 
     fn facts(&self) -> Result<Vec<(String, String)>, String> {
-        let original = model::load(&self.path, &self.arguments)?;
+        let original = model::load(&self.path, self.settings.session.function.as_deref())?;
         let graph = self.session.graph();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for node in &graph.nodes {
@@ -276,9 +269,7 @@ impl ReportVariant {
             fact("loaded", format!("in {:.0} ms ({})", self.load.as_secs_f64() * 1e3, self.source)),
             fact("measured with", given(&self.inputs)),
         ];
-        for name in ["provider", "precision", "level", "threads"] {
-            facts.extend(self.arguments.last(name).map(|value| fact(name, value.to_owned())));
-        }
+        facts.extend(self.settings.given().into_iter().map(|(name, value)| fact(name, value)));
         Ok(facts)
     }
 
@@ -462,7 +453,7 @@ pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<TableCell>> {
 }
 
 /// Returns the checkpoint that a path stands for, if any; it has no graph to be measured as others are.
-pub(super) fn is_checkpoint(given: &str) -> Result<Option<PathBuf>, String> {
+pub(super) fn is_checkpoint(given: &Path) -> Result<Option<PathBuf>, String> {
     let found = model::checkpoint(given)?;
     if let Some(path) = &found {
         model::refuse_chunks(Path::new(path), "report", "models and checkpoints")?;

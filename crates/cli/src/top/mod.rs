@@ -10,10 +10,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 
-use super::arguments::{CommandArguments, CommandOption};
+use super::arguments::{ValueError, number, worded_choice};
 use super::http_client::{HttpClient, ServerAddress};
 use super::say;
 use galatea_server::tls::{self, ClientTrust};
@@ -22,40 +23,70 @@ use screen::{ScreenKey, TerminalScreen};
 use snapshot::{IndexedVersion, ServerLook, ServerSnapshot};
 use view::ModelOrder;
 
-const CHOICES: &[CommandOption] = &[
-    CommandOption {
-        name: "url",
-        value: "HOST:PORT",
-        sentence: "the server's HTTP front end, with https:// before it where that has TLS [127.0.0.1:8000]",
-    },
-    CommandOption {
-        name: "metrics-url",
-        value: "HOST:PORT",
-        sentence: "its metrics front end, likewise [port 8002 of the same host]",
-    },
-    CommandOption {
-        name: "ca-file",
-        value: "FILE",
-        sentence: "certificates (PEM) that are believed to sign those of https:// [the system's]",
-    },
-    CommandOption {
-        name: "insecure",
-        value: "",
-        sentence: "believe every certificate: whoever answers may be somebody else",
-    },
-    CommandOption {
-        name: "header",
-        value: "NAME:VALUE",
-        sentence: "header of each request, such as for restricted endpoints; repeatable",
-    },
-    CommandOption { name: "interval", value: "S", sentence: "seconds between two looks [1]" },
-    CommandOption {
-        name: "sort",
-        value: "requests|latency|name",
-        sentence: "how models are sorted",
-    },
-    CommandOption { name: "once", value: "", sentence: "print one snapshot as text" },
-    CommandOption { name: "json", value: "", sentence: "print one snapshot as a line of JSON" },
+/// Command line of `galatea top`.
+#[derive(Debug, Args)]
+pub(super) struct TopArguments {
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1",
+        value_parser = |text: &str| place(text, PORTS.0),
+        help = "the server's HTTP front end, with https:// before it where that has TLS [127.0.0.1:8000]"
+    )]
+    url: HostPort,
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_parser = |text: &str| place(text, PORTS.1),
+        help = "its metrics front end, likewise [port 8002 of the same host]"
+    )]
+    metrics_url: Option<HostPort>,
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "certificates (PEM) that are believed to sign those of https:// [the system's]"
+    )]
+    ca_file: Option<String>,
+    #[arg(
+        long,
+        conflicts_with = "ca_file",
+        help = "believe every certificate: whoever answers may be somebody else"
+    )]
+    insecure: bool,
+    #[arg(
+        long = "header",
+        value_name = "NAME:VALUE",
+        value_parser = header,
+        help = "header of each request, such as for restricted endpoints; repeatable"
+    )]
+    headers: Vec<(String, String)>,
+    #[arg(
+        long,
+        value_name = "S",
+        default_value = "1",
+        value_parser = interval,
+        help = "seconds between two looks [1]"
+    )]
+    interval: Duration,
+    #[arg(
+        long,
+        value_name = "requests|latency|name",
+        default_value = "requests",
+        value_parser = worded_choice(ORDERS, wrong_order),
+        help = "how models are sorted"
+    )]
+    sort: ModelOrder,
+    #[arg(long, help = "print one snapshot as text")]
+    once: bool,
+    #[arg(long, help = "print one snapshot as a line of JSON")]
+    json: bool,
+}
+
+/// Words for orders of models.
+const ORDERS: &[(&str, ModelOrder)] = &[
+    (ModelOrder::Requests.name(), ModelOrder::Requests),
+    (ModelOrder::Latency.name(), ModelOrder::Latency),
+    (ModelOrder::Name.name(), ModelOrder::Name),
 ];
 
 /// Longest time for an answer.
@@ -65,34 +96,29 @@ const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 /// The ports of a server that nobody has told otherwise.
 const PORTS: (u16, u16) = (8000, 8002);
 
-/// Returns the options of the command.
-pub(super) fn options() -> Vec<CommandOption> {
-    CHOICES.to_vec()
+/// Shows what a server does, until a key is pressed; once where there is no terminal.
+pub(super) fn top(arguments: &TopArguments) -> Result<ExitCode, String> {
+    let TopArguments { interval, sort, json, .. } = *arguments;
+    let server = WatchedServer::of(arguments)?;
+    match json || arguments.once || !screen::is_there() {
+        true => once(&server, interval, sort, json),
+        false => watch(&server, interval, sort),
+    }
 }
 
-/// Shows what a server does, until a key is pressed; once where there is no terminal.
-pub(super) fn top(arguments: &CommandArguments) -> Result<ExitCode, String> {
-    arguments.none()?;
-    let interval: f64 = arguments.number("interval", 1.0)?;
-    if !INTERVALS.contains(&interval) {
+fn wrong_order(given: &str) -> String {
+    format!("expects requests, latency or name, got '{given}'")
+}
+
+/// Reads the time between two looks.
+fn interval(text: &str) -> Result<Duration, ValueError> {
+    let seconds = number(text)?;
+    if !INTERVALS.contains(&seconds) {
         let least = INTERVALS.start();
         let most = INTERVALS.end();
-        return Err(format!("--interval expects seconds from {least} to {most}, got '{interval}'"));
+        return Err(format!("expects seconds from {least} to {most}, got '{seconds}'").into());
     }
-    let interval = Duration::from_secs_f64(interval);
-    let order = order(arguments.last("sort"))?;
-    let server = WatchedServer::of(arguments)?;
-    match arguments.has("json") || arguments.has("once") || !screen::is_there() {
-        true => once(&server, interval, order, arguments.has("json")),
-        false => watch(&server, interval, order),
-    }
-}
-
-fn order(name: Option<&str>) -> Result<ModelOrder, String> {
-    let all = [ModelOrder::Requests, ModelOrder::Latency, ModelOrder::Name];
-    let Some(name) = name else { return Ok(ModelOrder::default()) };
-    let found = all.into_iter().find(|order| order.name() == name);
-    found.ok_or_else(|| format!("--sort expects requests, latency or name, got '{name}'"))
+    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Two looks, and what lies between them.
@@ -175,7 +201,7 @@ struct WatchedServer {
 }
 
 /// Place of a front end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct HostPort {
     /// Name or address of the host.
     host: String,
@@ -192,28 +218,22 @@ impl fmt::Display for HostPort {
 }
 
 impl WatchedServer {
-    fn of(arguments: &CommandArguments) -> Result<Self, String> {
-        let given = arguments.last("url").unwrap_or("127.0.0.1");
-        let http = place("url", given, PORTS.0)?;
-        let name = http.to_string();
-        let metrics = match arguments.last("metrics-url") {
-            Some(given) => place("metrics-url", given, PORTS.1)?,
-            None => HostPort { host: http.host.clone(), port: PORTS.1, secure: false },
-        };
+    fn of(arguments: &TopArguments) -> Result<Self, String> {
+        let TopArguments { url, metrics_url, headers, .. } = arguments;
+        let name = url.to_string();
+        let metrics = metrics_url.clone().unwrap_or_else(|| HostPort {
+            host: url.host.clone(),
+            port: PORTS.1,
+            secure: false,
+        });
         let metrics_name = metrics.to_string();
-        let trust = match (arguments.last("ca-file"), arguments.has("insecure")) {
-            (Some(_), true) => return Err("--ca-file and --insecure exclude each other".to_owned()),
-            (Some(file), false) => ClientTrust::File(file),
+        let trust = match (&arguments.ca_file, arguments.insecure) {
+            (Some(file), _) => ClientTrust::File(file),
             (None, true) => ClientTrust::Anybody,
             (None, false) => ClientTrust::System,
         };
-        let headers = arguments
-            .all("header")
-            .iter()
-            .map(|text| header(text))
-            .collect::<Result<Vec<_>, _>>()?;
-        let http = server_address(&http, trust, &headers)?;
-        let metrics = server_address(&metrics, trust, &headers)?;
+        let http = server_address(url, trust, headers)?;
+        let metrics = server_address(&metrics, trust, headers)?;
         Ok(Self { name, http, metrics, metrics_name })
     }
 
@@ -249,7 +269,7 @@ fn header(given: &str) -> Result<(String, String), String> {
     };
     let found = given.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
     let found = found.filter(|(name, value)| fits(name, value));
-    let wrong = || format!("--header expects NAME:VALUE, got '{given}'");
+    let wrong = || format!("expects NAME:VALUE, got '{given}'");
     found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
 }
 
@@ -272,8 +292,8 @@ fn server_address(
 }
 
 /// Host and port of `HOST`, `HOST:PORT`, `[HOST]:PORT` or a URL of these.
-fn place(flag: &str, given: &str, usual: u16) -> Result<HostPort, String> {
-    let wrong = || format!("--{flag} expects HOST:PORT, got '{given}'");
+fn place(given: &str, usual: u16) -> Result<HostPort, String> {
+    let wrong = || format!("expects HOST:PORT, got '{given}'");
     let (bare, secure) = match given.strip_prefix("https://") {
         Some(bare) => (bare, true),
         None => (given.strip_prefix("http://").unwrap_or(given), false),
@@ -338,11 +358,11 @@ mod tests {
             ("[::1]:9", ("::1", 9, false)),
             ("https://[::1]", ("::1", 8000, true)),
         ] {
-            let HostPort { host, port, secure } = place("url", given, 8000).unwrap();
+            let HostPort { host, port, secure } = place(given, 8000).unwrap();
             assert_eq!((host.as_str(), port, secure), expected, "{given}");
         }
         for given in ["", "h:x", "h:99999", "http://h/path", ":9"] {
-            assert!(place("url", given, 8000).unwrap_err().contains("HOST:PORT"), "{given}");
+            assert!(place(given, 8000).unwrap_err().contains("HOST:PORT"), "{given}");
         }
     }
 

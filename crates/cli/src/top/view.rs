@@ -25,7 +25,7 @@ impl ModelOrder {
         }
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
             Self::Latency => "latency",
