@@ -425,6 +425,10 @@ impl GpuPartition {
         recording.encode_ahead(&self.device, &planned.plan, self.watch());
         let wait = Instant::now();
         submitted.wait()?;
+        if let Some(marks) = &handed.completion {
+            // SAFETY: the run is over.
+            unsafe { marks.check(&self.device) }?;
+        }
         let done = Instant::now();
         let held = room.hold();
         // SAFETY: the run is over, and the room gives this block to no other while it is held.

@@ -11,6 +11,7 @@ pub mod blocks;
 mod buffers;
 mod cell;
 mod choices;
+mod completion;
 pub mod conv;
 mod device;
 mod element;
@@ -46,7 +47,8 @@ mod workspace;
 use galatea_runtime::KernelTable;
 
 pub use device::{
-    CooperativeMatrix, DeviceCounters, GpuCapabilities, GpuDevice, KernelShader, devices,
+    CooperativeMatrix, DeviceCounters, DeviceFault, GpuCapabilities, GpuDevice, KernelShader,
+    devices,
 };
 pub use error::GpuError;
 pub use kernel::{

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::completion::SinglePassMark;
 use crate::device::{GpuDevice, KernelPipeline};
 use crate::error::GpuError;
 use crate::kernel::{DispatchStep, ShaderBinding};
@@ -200,6 +201,7 @@ impl StepTrial {
             let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
             (set, resolved, buffer(wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ))
         });
+        let mark = SinglePassMark::new(&self.device)?;
         let mut encoder = device.create_command_encoder(&Default::default());
         let timestamp_writes = stamps.as_ref().map(|(set, ..)| wgpu::ComputePassTimestampWrites {
             query_set: set,
@@ -215,7 +217,9 @@ impl StepTrial {
             let [x, y, z] = bound.groups;
             pass.dispatch_workgroups(x, y, z);
         }
+        mark.end_pass(&self.device, &mut pass);
         drop(pass);
+        mark.show(&mut encoder);
         if let Some((set, resolved, read)) = &stamps {
             encoder.resolve_query_set(set, 0..2, resolved, 0);
             encoder.copy_buffer_to_buffer(resolved, 0, read, 0, 256);
@@ -225,7 +229,7 @@ impl StepTrial {
         if let Some((_, _, read)) = &stamps {
             read.map_async(wgpu::MapMode::Read, .., |_| ());
         }
-        self.device.wait(&submission)?;
+        mark.wait(&self.device, &submission)?;
         let mut nanoseconds = start.elapsed().as_secs_f64() * 1e9;
         if let Some((_, _, read)) = &stamps {
             let view = read.slice(..).get_mapped_range();
@@ -248,6 +252,7 @@ impl StepTrial {
     /// # Errors
     /// Fails when the device is lost or hangs.
     pub fn alone(&self) -> Result<Duration, GpuError> {
+        let mark = SinglePassMark::new(&self.device)?;
         let start = Instant::now();
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
         let mut pass = encoder.begin_compute_pass(&Default::default());
@@ -257,9 +262,11 @@ impl StepTrial {
             let [x, y, z] = bound.groups;
             pass.dispatch_workgroups(x, y, z);
         }
+        mark.end_pass(&self.device, &mut pass);
         drop(pass);
+        mark.show(&mut encoder);
         let submission = self.device.submit(encoder.finish());
-        self.device.wait(&submission)?;
+        mark.wait(&self.device, &submission)?;
         Ok(start.elapsed())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{GpuDevice, GpuError, GpuProvider, KernelShader, PoolConfig};
+use galatea_gpu::{DeviceFault, GpuDevice, GpuError, GpuProvider, KernelShader, PoolConfig};
 use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim, PartitionRun,
@@ -192,4 +192,94 @@ fn a_shader_that_does_not_compile_is_named_and_harms_no_other() {
         assert!(matches!(&found, GpuError::Shader { kernel, .. } if kernel == "wrong"), "{found}");
     }
     run(&session(&device, 20, false).unwrap(), 3, 20).unwrap();
+}
+
+/// Ways in which work is not done and counts as done.
+const SILENT: [DeviceFault; 2] = [DeviceFault::LastDispatch, DeviceFault::IgnoredWork];
+
+fn lost_runs(device: &GpuDevice) -> u64 {
+    device.counters.lost_runs.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn a_run_that_is_lost_without_a_word_is_repeated_on_the_device_opened_in_its_place() {
+    for fault in SILENT {
+        let Some(device) = support::own_device() else { return };
+        let session = session(&device, 20, false).unwrap();
+        // The third run has its commands ready before.
+        for rows in [3, 3, 3] {
+            run(&session, rows, 20).unwrap();
+        }
+        assert_eq!(lost_runs(&device), 0);
+        device.act_out(fault, 0);
+        for rows in [3, 3, 4] {
+            run(&session, rows, 20).unwrap();
+        }
+        assert_eq!(lost_runs(&device), 1, "{fault:?}");
+        let why = device.alive().unwrap_err().to_string();
+        assert!(why.contains("did not come to its end"), "{why}");
+        assert_eq!(lost_runs(&device.living().unwrap()), 1);
+    }
+}
+
+#[test]
+fn a_run_whose_inputs_are_gone_fails_and_never_gives_numbers_of_an_earlier_one() {
+    for fault in SILENT {
+        let Some(device) = support::own_device() else { return };
+        let session = session(&device, 20, false).unwrap();
+        let owned = || session.run_tensors(Run::owned(vec![floats(&[3, 20], 1.0)]));
+        let first = owned().unwrap();
+        device.act_out(fault, 0);
+        // Its commands may have been ready before the device began to fail.
+        let failed = (0..2).find_map(|_| owned().err()).unwrap().to_string();
+        assert!(failed.contains("did not come to its end"), "{failed}");
+        let again = owned().unwrap();
+        assert_eq!(first[0].to_vec::<f32>().unwrap(), again[0].to_vec::<f32>().unwrap());
+    }
+}
+
+#[test]
+fn what_is_lost_on_every_device_is_left_to_others_or_refused() {
+    for fault in SILENT {
+        let Some(device) = support::own_device() else { return };
+        device.act_out(fault, u32::MAX);
+        let alone = session(&device, 20, false).unwrap();
+        let error = run(&alone, 3, 20).unwrap_err();
+        assert!(error.contains("did not come to its end"), "{error}");
+        for _ in 0..8 {
+            drop(run(&alone, 3, 20));
+        }
+        // The device is given up for good then, and the host has the model.
+        run(&session(&device, 20, true).unwrap(), 3, 20).unwrap();
+    }
+}
+
+#[test]
+fn under_load_every_run_on_a_failing_device_ends_in_an_error_or_in_the_right_answer() {
+    for fault in SILENT {
+        let Some(device) = support::own_device() else { return };
+        let session = session(&device, 20, false).unwrap();
+        run(&session, 3, 20).unwrap();
+        let right = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (session, device, right) = (&session, &device, &right);
+                scope.spawn(move || {
+                    for turn in 0..12 {
+                        if thread == 0 && turn == 4 {
+                            device.act_out(fault, 1);
+                        }
+                        match run(session, 1 + (thread + turn) % 5, 20) {
+                            Ok(()) => {
+                                right.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                            }
+                            Err(error) => assert!(error.contains("the GPU was lost"), "{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        assert!(right.into_inner() > 8, "{fault:?}");
+        run(&session, 3, 20).unwrap();
+    }
 }

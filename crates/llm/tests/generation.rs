@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 
+use crate::losing::LosingReference;
 use crate::reference::Reference;
 use galatea_formats::safetensors;
 use galatea_graph::Graph;
@@ -119,9 +120,12 @@ impl Checkpoint {
     }
 
     fn failing_model(&self, blocks: usize, failing: Option<usize>) -> SessionModel {
-        let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing })];
+        self.model_on(blocks, Arc::new(Reference { failing }))
+    }
+
+    fn model_on(&self, blocks: usize, provider: Arc<dyn ExecutionProvider>) -> SessionModel {
         let session =
-            Session::new(self.graph.clone(), &providers, &SessionOptions::default()).unwrap();
+            Session::new(self.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
         let size = NonZeroUsize::new(4).unwrap();
         SessionModel::new(session, self.shape.clone(), size, blocks).unwrap()
     }
@@ -266,6 +270,18 @@ fn a_run_that_fails_takes_its_request_and_leaves_the_next_ones_right() {
     // The caches went with the run, and are not looked into.
     let (answers, found) = answers(&submit(&engine, &case.prompt, greedy(6)), 1);
     assert_eq!((&answers[0].0[..], found), (&case.greedy[..6], 0));
+}
+
+#[test]
+fn steps_that_are_lost_with_their_device_are_computed_anew() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let (go, going) = mpsc::channel();
+    let model = Box::new(Held(checkpoint.model_on(64, Arc::new(LosingReference)), Some(going)));
+    let tokenizer = Arc::clone(&checkpoint.tokenizer);
+    let engine = GenerationEngine::start(model, tokenizer, options(4, 64)).unwrap();
+    let statistics = check(checkpoint, (engine, go), 10);
+    // Neither rows nor blocks of before are taken for those of the new device.
+    assert!(statistics.steps > 12 && statistics.active_blocks == 0, "{statistics:?}");
 }
 
 #[test]

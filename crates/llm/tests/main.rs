@@ -21,6 +21,7 @@ mod gguf_checkpoints;
 mod golden;
 mod grammar;
 mod hostile_templates;
+mod losing;
 mod reference;
 mod sampling;
 mod templates;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use wgpu::{PollError, PollType};
 
-use super::GpuDevice;
 use super::line::{QueuedSubmission, SubmissionLine};
+use super::{DeviceCounters, GpuDevice};
 use crate::buffers::PoolConfig;
 use crate::error::GpuError;
 
@@ -121,6 +121,24 @@ impl GpuDevice {
         self.device.destroy();
     }
 
+    /// Gives the device up because a run on it did not come to its end, and returns the error of that run.
+    pub(crate) fn lose(&self, reason: String) -> GpuError {
+        DeviceCounters::add(&self.counters.lost_runs, 1);
+        tracing::error!(
+            name = self.capabilities().name,
+            reason,
+            "the GPU lost a run without a word"
+        );
+        // Others may still read what their runs wrote on it: its memory is not destroyed here.
+        drop(self.life.lost.set(DeviceLoss::told(reason.clone())));
+        GpuError::Lost(reason)
+    }
+
+    /// Returns whether runs compute anything.
+    pub(crate) fn computes(&self) -> bool {
+        !matches!(self.life.origin, DeviceOrigin::Imagined(_))
+    }
+
     /// The device itself, or where it was lost and another one was opened in its place, that one. Nothing is
     /// opened: it may be lost too.
     #[must_use]
@@ -172,6 +190,9 @@ impl GpuDevice {
         }
         opened.life.before.store(before, Ordering::Relaxed);
         opened.set_watchdog(self.life.watchdog());
+        self.fault.hand_on(&opened.fault);
+        let lost_runs = self.counters.lost_runs.load(Ordering::Relaxed);
+        opened.counters.lost_runs.store(lost_runs, Ordering::Relaxed);
         if self.meter.usage().is_some() {
             opened.measure_use();
         }

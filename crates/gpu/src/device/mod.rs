@@ -3,6 +3,7 @@
 mod allocation;
 mod budget;
 mod capabilities;
+mod fault;
 mod imagined;
 mod life;
 mod line;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use capabilities::{CooperativeMatrix, GpuCapabilities};
+pub use fault::DeviceFault;
 pub(crate) use line::QueuedSubmission;
 pub(crate) use pipelines::KernelPipeline;
 pub use pipelines::KernelShader;
@@ -66,6 +68,9 @@ pub struct DeviceCounters {
     pub peer_copies: AtomicU64,
     /// Bytes of them.
     pub peer_copy_bytes: AtomicU64,
+    /// Runs that were reported as done though a part of them did not come to its end, on this device or on those
+    /// in whose place it was opened.
+    pub lost_runs: AtomicU64,
 }
 
 impl DeviceCounters {
@@ -84,6 +89,7 @@ pub struct GpuDevice {
     pub(crate) shelves: ResidencyPolicy,
     life: life::DeviceLife,
     uploads: uploads::PendingUploads,
+    fault: fault::ActedFault,
     /// True if it reads mapped files in place.
     takes_pages: bool,
     /// Buffers of at most so many bytes are addressed by the processor too, where memory is shared.
@@ -205,6 +211,7 @@ impl GpuDevice {
             shelves,
             life,
             uploads: uploads::PendingUploads::default(),
+            fault: fault::ActedFault::default(),
             takes_pages,
             unified_bytes: AtomicU64::new(unified_bytes),
             counters,
@@ -353,7 +360,8 @@ impl GpuDevice {
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> QueuedSubmission {
         DeviceCounters::add(&self.counters.submits, 1);
         self.uploads.handed_over();
-        self.life.line.enter(|| self.queue.submit([commands]))
+        let commands = Some(commands).filter(|_| !self.acts(DeviceFault::IgnoredWork));
+        self.life.line.enter(|| self.queue.submit(commands))
     }
 
     /// Waits for whatever was handed over, done or not: before its memory goes to others.

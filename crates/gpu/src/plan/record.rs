@@ -7,7 +7,8 @@ use galatea_tensor::{Allocation, HostBuffer, MemoryKind};
 use wgpu::{BufferTransition, BufferUses};
 
 use super::{BindingPlace, DeviceAction, GpuPlan, InputPlace, OutputPlace};
-use crate::device::{DeviceCounters, GpuDevice, QueuedSubmission};
+use crate::completion::{ArmedMarks, PassMarks};
+use crate::device::{DeviceCounters, DeviceFault, GpuDevice, QueuedSubmission};
 use crate::error::GpuError;
 use crate::memory::{DeviceBlock, OutputMemory};
 use crate::stream::{HeldRegions, StreamSlots};
@@ -29,6 +30,8 @@ pub(crate) struct PlanRecording {
     download_bytes: u64,
     /// True if it has run before, which makes another run likely.
     replayed: bool,
+    /// Marks of the passes of the next run.
+    completion: Option<Arc<PassMarks>>,
     /// The commands of the next run.
     ahead: Option<EncodedRun>,
 }
@@ -56,6 +59,15 @@ fn copied(plan: &GpuPlan, blocks: &RunBlocks) -> (u64, u64) {
     (count as u64, read.into_iter().sum::<usize>() as u64)
 }
 
+/// Returns the most passes that a run of a plan may have.
+fn most_passes(plan: &GpuPlan, watch: TimingLevel) -> usize {
+    match watch {
+        TimingLevel::Off | TimingLevel::Whole if plan.streamed.is_empty() => plan.passes(),
+        // Each dispatch may have a pass of its own.
+        _ => plan.dispatches(),
+    }
+}
+
 /// Binds a plan to its buffers.
 ///
 /// # Errors
@@ -78,7 +90,8 @@ pub(crate) fn record(
     let (copies, download_bytes) = copied(plan, &blocks);
     let replayed = false;
     let ahead = None;
-    Ok(PlanRecording { blocks, slots, groups, copies, download_bytes, replayed, ahead })
+    let completion = PassMarks::new(device, plan.passes())?;
+    Ok(PlanRecording { blocks, slots, groups, copies, download_bytes, replayed, completion, ahead })
 }
 
 /// Actions that are left to encode.
@@ -86,6 +99,33 @@ struct UnencodedRest<'a> {
     actions: std::iter::Peekable<std::slice::Iter<'a, DeviceAction>>,
     groups: std::slice::Iter<'a, Option<wgpu::BindGroup>>,
     marks: StampMarks<'a>,
+    completion: Option<&'a PassMarks>,
+}
+
+impl UnencodedRest<'_> {
+    /// Ends a pass by its mark.
+    ///
+    /// # Errors
+    /// Fails when the run has more passes than marks.
+    fn end_pass(
+        &self,
+        device: &GpuDevice,
+        pass: &mut wgpu::ComputePass<'_>,
+    ) -> Result<(), GpuError> {
+        let Some(completion) = self.completion.filter(|_| !device.acts(DeviceFault::LastDispatch))
+        else {
+            return Ok(());
+        };
+        if completion.end_pass(pass, self.marks.last_pass()) {
+            return Ok(());
+        }
+        Err(GpuError::Refusal("a run has more passes than it has marks for".into()))
+    }
+
+    /// Returns whether the device acts out that it leaves the current pass out.
+    fn leaves_out(&self, device: &GpuDevice) -> bool {
+        self.marks.last_pass() == 1 && device.acts(DeviceFault::MiddlePass)
+    }
 }
 
 /// The buffers behind places.
@@ -168,6 +208,8 @@ struct EncodedRun {
     commands: wgpu::CommandBuffer,
     stamps: Option<RunStamps>,
     watch: TimingLevel,
+    completion: Option<Arc<PassMarks>>,
+    passes: usize,
 }
 
 /// A run that was handed over, and when.
@@ -175,6 +217,8 @@ struct EncodedRun {
 pub(crate) struct HandedRun {
     pub(crate) submission: QueuedSubmission,
     pub(crate) stamps: Option<RunStamps>,
+    /// Marks of its passes.
+    pub(crate) completion: Option<ArmedMarks>,
     /// Commands began to be written.
     pub(crate) encode: Instant,
     /// They began to be handed over.
@@ -194,6 +238,11 @@ impl StampMarks<'_> {
     /// Returns whether each dispatch has a pass of its own.
     fn apart(&self) -> bool {
         self.stamps.is_some_and(|stamps| stamps.apart && stamps.of == TimingLevel::Kernels)
+    }
+
+    /// Number of the pass that was begun last.
+    fn last_pass(&self) -> usize {
+        usize::try_from(self.pass).unwrap_or(usize::MAX).saturating_sub(1)
     }
 
     fn pass<'a>(&mut self, encoder: &'a mut wgpu::CommandEncoder) -> wgpu::ComputePass<'a> {
@@ -262,11 +311,18 @@ impl PlanRecording {
     ) -> Result<HandedRun, GpuError> {
         let encode = Instant::now();
         let ahead = self.ahead.take().filter(|ahead| ahead.watch == watch);
+        if ahead.is_none() {
+            self.make_marks(device, plan, watch)?;
+        }
+        // SAFETY: one run at a time uses the recording, and it begins here.
+        let number = self.completion.as_ref().map(|marks| unsafe { marks.arm() });
         let (encoded, held) = match ahead {
             Some(ahead) => (ahead, None),
             None => self.encode(device, plan, watch, stream)?,
         };
-        let EncodedRun { commands, stamps, .. } = encoded;
+        let EncodedRun { commands, stamps, completion, passes, .. } = encoded;
+        let completion = completion.zip(number);
+        let completion = completion.map(|(marks, number)| ArmedMarks { marks, passes, number });
         let counters = &device.counters;
         DeviceCounters::add(&counters.dispatches, self.groups.len() as u64);
         DeviceCounters::add(&counters.copies, self.copies);
@@ -278,17 +334,33 @@ impl PlanRecording {
         if let Some(stamps) = &stamps {
             stamps.map();
         }
-        Ok(HandedRun { submission, stamps, encode, submit, submitted })
+        Ok(HandedRun { submission, stamps, completion, encode, submit, submitted })
     }
 
     /// Encodes the next run while the device is at work on this one: for steps that follow one another, where
     /// encoding takes as long as computing. What runs for the first time may be the only one of its shapes.
     pub(crate) fn encode_ahead(&mut self, device: &GpuDevice, plan: &GpuPlan, watch: TimingLevel) {
-        if self.replayed && self.ahead.is_none() && plan.streamed.is_empty() {
+        let marked =
+            || self.completion.as_ref().is_none_or(|marks| marks.fit(most_passes(plan, watch)));
+        if self.replayed && self.ahead.is_none() && plan.streamed.is_empty() && marked() {
             // Only weights that are not on the device fail, and runs without them encode anew.
             self.ahead = self.encode(device, plan, watch, None).ok().map(|(encoded, _)| encoded);
         }
         self.replayed = true;
+    }
+
+    /// Makes more marks where the next run may have more passes than there are.
+    fn make_marks(
+        &mut self,
+        device: &GpuDevice,
+        plan: &GpuPlan,
+        watch: TimingLevel,
+    ) -> Result<(), GpuError> {
+        let passes = most_passes(plan, watch);
+        if self.completion.as_ref().is_some_and(|marks| !marks.fit(passes)) {
+            self.completion = PassMarks::new(device, passes)?;
+        }
+        Ok(())
     }
 
     /// The commands of a run, or the last ones of it where it has weights that are brought to the device, with
@@ -317,7 +389,8 @@ impl PlanRecording {
             PlaceBuffers { blocks: &self.blocks, slots: &self.slots, stream, held: None };
         let actions = plan.actions.iter().peekable();
         let marks = StampMarks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
-        let mut rest = UnencodedRest { actions, groups: self.groups.iter(), marks };
+        let completion = self.completion.as_deref();
+        let mut rest = UnencodedRest { actions, groups: self.groups.iter(), marks, completion };
         while let Some(action) = rest.actions.peek() {
             if let (Some(stream), false) = (stream, places.have(action)) {
                 if let Some(held) = places.held.take() {
@@ -337,7 +410,10 @@ impl PlanRecording {
         if let Some(stamps) = &stamps {
             stamps.resolve(&mut encoder);
         }
-        Ok((EncodedRun { commands: encoder.finish(), stamps, watch }, places.held))
+        let passes = rest.marks.last_pass() + usize::from(rest.marks.pass > 0);
+        let completion = self.completion.clone();
+        let commands = encoder.finish();
+        Ok((EncodedRun { commands, stamps, watch, completion, passes }, places.held))
     }
 
     /// Encodes the next copy, or the dispatches up to the next copy or to one that needs other weights.
@@ -348,14 +424,15 @@ impl PlanRecording {
         places: &PlaceBuffers<'_, '_>,
         rest: &mut UnencodedRest<'_>,
     ) -> Result<(), GpuError> {
-        let UnencodedRest { actions, groups, marks } = rest;
-        if let Some(DeviceAction::Copy { from, to, bytes }) = actions.peek() {
+        if let Some(DeviceAction::Copy { from, to, bytes }) = rest.actions.peek() {
             let ((from, at, _), (to, onto, _)) = (places.find(from)?, places.find(to)?);
             encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
-            actions.next();
+            rest.actions.next();
             return Ok(());
         }
-        let mut pass = marks.pass(encoder);
+        let mut pass = rest.marks.pass(encoder);
+        let left_out = rest.leaves_out(device);
+        let UnencodedRest { actions, groups, marks, .. } = rest;
         while let Some(action) = actions.peek() {
             let DeviceAction::Dispatch { pipeline, groups: [x, y, z], .. } = action else { break };
             if !places.have(action) {
@@ -367,7 +444,9 @@ impl PlanRecording {
                 None => pass.set_bind_group(0, places.group(device, plan, action)?.as_ref(), &[]),
             }
             marks.stamp(&mut pass, 0);
-            pass.dispatch_workgroups(*x, *y, *z);
+            if !left_out {
+                pass.dispatch_workgroups(*x, *y, *z);
+            }
             marks.stamp(&mut pass, 1);
             marks.dispatch += 1;
             actions.next();
@@ -375,7 +454,7 @@ impl PlanRecording {
                 break;
             }
         }
-        Ok(())
+        if left_out { Ok(()) } else { rest.end_pass(device, &mut pass) }
     }
 
     /// Copies inputs to the arena that were written beside it.
@@ -423,6 +502,9 @@ impl PlanRecording {
         let state = BufferUses::MAP_READ;
         let shown = blocks.map(|block| BufferTransition { buffer: &block.buffer, state });
         encoder.transition_resources(shown, std::iter::empty());
+        if let Some(completion) = &self.completion {
+            completion.show(encoder);
+        }
     }
 
     /// Each output that is read, once the run is over: where it lies if it is large and may be held, otherwise a

@@ -30,8 +30,42 @@ mod tests {
     use galatea_runtime::{Run, Session, SessionOptions};
     use galatea_tensor::{DataType, Tensor};
 
-    use crate::device::{GpuDevice, devices};
+    use crate::device::{DeviceFault, GpuDevice, devices};
     use crate::provider::GpuProvider;
+
+    /// A session of this many nodes that follow each other, on a device.
+    fn chain(device: &Arc<GpuDevice>, nodes: usize) -> Session {
+        let mut graph = Graph::new("chain");
+        graph.opsets = [(String::new(), 21)].into_iter().collect();
+        let values: Vec<_> = (0..=nodes).map(|at| graph.value_named(&format!("v{at}"))).collect();
+        graph.value_mut(values[0]).declared = Some(Fact::fixed(DataType::Fp32, &[3, 40]));
+        let none = Attributes::new();
+        for pair in values.windows(2) {
+            let (from, to) = (vec![Some(pair[0])], vec![Some(pair[1])]);
+            graph.add_node("", "Softmax", "", &none, from, to).unwrap();
+        }
+        (graph.inputs, graph.outputs) = (vec![values[0]], vec![values[nodes]]);
+        let provider = Arc::new(GpuProvider::on(Arc::clone(device)));
+        Session::new(graph, &[provider], &SessionOptions::default()).unwrap()
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test says that it does nothing")]
+    fn a_pass_in_the_middle_that_is_not_done_loses_the_run() {
+        if devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return;
+        }
+        let device = GpuDevice::open(0).unwrap().timed_between_passes().unwrap();
+        let session = chain(&device, 4);
+        let input = Tensor::from_vec(&[3, 40], vec![0.5_f32; 120]).unwrap();
+        let profiled = || session.run(Run::owned(vec![input.clone()]).profiled());
+        profiled().unwrap();
+        device.act_out(DeviceFault::MiddlePass, 0);
+        let lost = profiled().unwrap_err().to_string();
+        assert!(lost.contains("pass 2 of 4 did not come to its end"), "{lost}");
+        profiled().unwrap();
+    }
 
     #[test]
     #[allow(clippy::print_stderr, reason = "a test says that it does nothing")]

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
 use galatea_runtime::tune::TuningProblem;
-use galatea_runtime::{IoInfo, ProfileRow, Run, Session};
+use galatea_runtime::{IoInfo, ProfileRow, Run, RuntimeError, Session};
 use galatea_tensor::{OwnedParts, OwnedTensor, Tensor, TensorError};
 
 use crate::arch::{CHOICES, ModelShape};
@@ -280,7 +280,13 @@ impl SessionModel {
         let mut inputs = Self::rows_of(batch)?;
         inputs.append(&mut self.caches);
         let outputs = self.session.run_tensors(Run::owned(inputs).only(&self.wanted(need)));
-        let mut outputs = outputs.map_err(|error| failed(&error))?;
+        let mut outputs = outputs.map_err(|error| match error {
+            // The caches are gone with the device, and no request is to blame: rows are computed anew.
+            RuntimeError::Lost { hung: false, .. } => {
+                LlmError::new(LlmErrorKind::Lost, "step", error.to_string())
+            }
+            error => failed(&error),
+        })?;
         let first = usize::from(need == LogitNeed::Logits);
         let caches = first..first + self.cache_count();
         if outputs.len() < caches.end {

@@ -1,0 +1,49 @@
+//! Failures that a device acts out, for tests of what happens then.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use super::GpuDevice;
+
+/// A way in which a device fails without a word: its work counts as done all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DeviceFault {
+    /// The last dispatch of a pass is not done.
+    LastDispatch = 1,
+    /// The second pass of a run is not done.
+    MiddlePass = 2,
+    /// Nothing that is handed over is done.
+    IgnoredWork = 3,
+}
+
+/// The failure that a device acts out, if any, and how many of its successors do so too.
+#[derive(Debug, Default)]
+pub(super) struct ActedFault {
+    fault: AtomicU8,
+    successors: AtomicU32,
+}
+
+impl ActedFault {
+    /// Hands the failure on to the device that was opened in the place of this one.
+    pub(super) fn hand_on(&self, next: &Self) {
+        let successors = self.successors.load(Ordering::Relaxed);
+        if let Some(left) = successors.checked_sub(1) {
+            next.successors.store(left, Ordering::Relaxed);
+            next.fault.store(self.fault.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+impl GpuDevice {
+    /// Has the device fail like this from now on, for tests, and as many of the devices that are opened in its
+    /// place, one after the other.
+    pub fn act_out(&self, fault: DeviceFault, successors: u32) {
+        self.fault.successors.store(successors, Ordering::Relaxed);
+        self.fault.fault.store(fault as u8, Ordering::Relaxed);
+    }
+
+    /// Returns whether the device acts this failure out.
+    pub(crate) fn acts(&self, fault: DeviceFault) -> bool {
+        self.fault.fault.load(Ordering::Relaxed) == fault as u8
+    }
+}
