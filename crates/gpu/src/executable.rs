@@ -24,6 +24,7 @@ use crate::plan::{
     PlanTarget, build, device_facts, facts_of, record,
 };
 use crate::stream::WeightStreamer;
+use crate::timers::StampPair;
 use crate::timing::{
     ClockPair, HostTimes, KernelLabel, KernelRun, RunRecord, RunStamps, TimingLevel,
 };
@@ -392,6 +393,7 @@ impl GpuPartition {
     /// Returns what is timed of every run.
     fn watch(&self) -> TimingLevel {
         match (self.device.observers.get(), self.device.meter.is_on()) {
+            _ if !self.device.trusts_stamps() => TimingLevel::Off,
             (Some(_), _) => TimingLevel::Kernels,
             (None, true) => TimingLevel::Whole,
             (None, false) => TimingLevel::Off,
@@ -481,10 +483,10 @@ impl GpuPartition {
         let device = &self.device;
         let plan = &planned.plan;
         let of = stamps.of;
-        let ticks = stamps.ticks(device)?;
+        let Some(ticks) = stamps.ticks(device)? else { return Ok(()) };
         let times: Vec<(u64, u64)> = ticks
             .into_iter()
-            .map(|(begin, end)| (device.nanoseconds(begin), device.nanoseconds(end)))
+            .map(|StampPair { begin, end }| (device.nanoseconds(begin), device.nanoseconds(end)))
             .collect();
         let first = times.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
         let last = times.iter().map(|(_, end)| *end).max().unwrap_or(first);

@@ -9,6 +9,26 @@ use crate::device::{GpuDevice, KernelPipeline};
 use crate::error::GpuError;
 use crate::kernel::{DispatchStep, ShaderBinding};
 use crate::memory::DeviceBlock;
+use crate::timers::StampPair;
+
+/// Time of a batch after which what submitting costs is little of it.
+const LONG_BATCH: Duration = Duration::from_millis(5);
+
+/// The most times that a step is repeated in one submit because its time is that of the host's clock.
+const MAX_BATCH: usize = 4096;
+
+/// Time of some repetitions together.
+struct BatchTime {
+    /// Nanoseconds by the device's clock, if it was read.
+    device_ns: Option<f64>,
+    /// Time from handing over to the end, by the host's clock.
+    wall: Duration,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a small count")]
+fn float(times: usize) -> f64 {
+    times as f64
+}
 
 /// A step with buffers of its own.
 #[derive(Debug)]
@@ -166,8 +186,8 @@ impl StepTrial {
         Self { device: Arc::clone(device), outputs: Vec::new(), copies }
     }
 
-    /// Runs the step so many times with one submit and waits. Gives nanoseconds of one time: by the device's
-    /// clock where it has one, otherwise with what submitting costs.
+    /// Runs the step at least so many times and waits. Gives nanoseconds of one time: by the device's clock where it
+    /// has one, otherwise by the host's, of so many times that what submitting costs is little of it.
     ///
     /// # Errors
     /// Fails when the device is lost or hangs.
@@ -180,8 +200,25 @@ impl StepTrial {
     /// # Errors
     /// Returns the same errors as [`StepTrial::run`].
     pub(crate) fn run_from(&self, first: usize, times: usize) -> Result<f64, GpuError> {
+        let mut times = times.max(1);
+        loop {
+            let took = self.batch(first, times)?;
+            if let Some(nanoseconds) = took.device_ns {
+                return Ok(nanoseconds / float(times));
+            }
+            let wall = took.wall.max(Duration::from_nanos(1));
+            if wall >= LONG_BATCH || times >= MAX_BATCH {
+                return Ok(wall.as_secs_f64() * 1e9 / float(times));
+            }
+            let factor = LONG_BATCH.as_secs_f64() / wall.as_secs_f64();
+            times *= if factor > 8.0 { 8 } else { 2 };
+        }
+    }
+
+    /// Runs the step so many times with one submit, beginning with the copy of this number.
+    fn batch(&self, first: usize, times: usize) -> Result<BatchTime, GpuError> {
         let device = &self.device.device;
-        let stamped = self.device.capabilities().pass_timestamps;
+        let stamped = self.device.trusts_stamps();
         let stamps = stamped.then(|| {
             let set = device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: None,
@@ -230,21 +267,24 @@ impl StepTrial {
             read.map_async(wgpu::MapMode::Read, .., |_| ());
         }
         mark.wait(&self.device, &submission)?;
-        let mut nanoseconds = start.elapsed().as_secs_f64() * 1e9;
+        let wall = start.elapsed();
+        let mut device_ns = None;
         if let Some((_, _, read)) = &stamps {
             let view = read.slice(..).get_mapped_range();
             let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
             let tick = |at: usize| {
                 view[at..at + 8].iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte))
             };
+            let pair = StampPair { begin: tick(0), end: tick(8) };
             let period = f64::from(self.device.queue.get_timestamp_period());
             #[allow(clippy::cast_precision_loss, reason = "a difference of short times")]
-            let ticks = tick(8).saturating_sub(tick(0)) as f64;
-            nanoseconds = ticks * period;
+            let nanoseconds = |ticks: u64| ticks as f64 * period;
+            device_ns = self.device.told_stamps(pair).ticks().map(nanoseconds);
+            if device_ns.is_none() {
+                self.device.doubt_stamps();
+            }
         }
-        #[allow(clippy::cast_precision_loss, reason = "a small count")]
-        let times = times.max(1) as f64;
-        Ok(nanoseconds / times)
+        Ok(BatchTime { device_ns, wall })
     }
 
     /// Hands the first dispatches over without stamps and waits: what that takes on the host's clock.

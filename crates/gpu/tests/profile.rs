@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{RunRecord, TimingObserver};
+use galatea_gpu::{DeviceFault, RunRecord, TimingObserver};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{
     ArithmeticUnit, ArithmeticWork, ProfileRow, RooflineBound, Run, SessionOptions,
@@ -154,4 +154,46 @@ fn peaks_are_measured_once_and_bound_kernels() {
     let work = ArithmeticWork { operations, bytes: 1 };
     assert_eq!(peaks.bound(work, ArithmeticUnit::Vector, 1, second), Some(RooflineBound::Compute));
     assert_eq!(peaks.bound(work, ArithmeticUnit::Vector, 1, dispatch), Some(RooflineBound::Launch));
+}
+
+#[test]
+fn a_device_whose_timestamps_are_zero_is_measured_by_the_hosts_clock() {
+    for fault in [DeviceFault::ZeroStamps, DeviceFault::RareStamps] {
+        let Some(device) = support::own_device() else { return };
+        device.act_out(fault, 0);
+        assert!(device.trusts_stamps());
+        let start = Instant::now();
+        let peaks = device.peaks().unwrap();
+        assert!(!device.trusts_stamps());
+        // Of a second of the device's time for each rate, and compilation.
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+        // A kernel that took no time would reach more than any device does.
+        let plausible = |rate: Option<f64>| rate.is_some_and(|rate| rate > 1e8 && rate < 1e15);
+        assert!(plausible(peaks.vector_f32) && plausible(peaks.bytes), "{peaks:?}");
+        assert!(peaks.dispatch.is_some_and(|time| !time.is_zero()), "{peaks:?}");
+    }
+}
+
+#[test]
+fn what_zero_timestamps_would_say_is_absent() {
+    let Some(device) = support::own_device() else { return };
+    let session = support::session(&device, &graph(2), &SessionOptions::default()).unwrap();
+    let inputs = [("x", floats(&[9, 64], 1.0))];
+    device.measure_use();
+    session.run_tensors(Run::named(&inputs)).unwrap();
+    assert!(device.usage().is_some());
+    device.act_out(DeviceFault::ZeroStamps, 0);
+    // Commands of the next run may be ready already.
+    for _ in 0..2 {
+        session.run_tensors(Run::named(&inputs)).unwrap();
+    }
+    assert_eq!(device.usage(), None);
+    let rows = session.run(Run::named(&inputs).profiled()).unwrap().rows;
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.op == "host"), "{rows:?}");
+    let refused = device.observe(Arc::new(Kept::default())).unwrap_err().to_string();
+    assert!(refused.contains("does not tell when kernels ran"), "{refused}");
+    // The device that is opened in its place is not believed either.
+    device.give_up("a test");
+    session.run_tensors(Run::named(&inputs)).unwrap();
+    assert!(!device.living().unwrap().trusts_stamps());
 }

@@ -193,10 +193,11 @@ impl GpuDevice {
         self.fault.hand_on(&opened.fault);
         let lost_runs = self.counters.lost_runs.load(Ordering::Relaxed);
         opened.counters.lost_runs.store(lost_runs, Ordering::Relaxed);
+        opened.stamps_doubted.store(self.stamps_doubted.load(Ordering::Relaxed), Ordering::Relaxed);
         if self.meter.usage().is_some() {
             opened.measure_use();
         }
-        if let Some(observer) = self.observers.get() {
+        if let Some(observer) = self.observers.get().filter(|_| opened.trusts_stamps()) {
             opened.observe(observer)?;
         }
         tracing::warn!(name, "a GPU that was lost is open again");

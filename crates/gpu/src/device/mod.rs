@@ -11,7 +11,7 @@ mod pipelines;
 mod request;
 mod uploads;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use capabilities::{CooperativeMatrix, GpuCapabilities};
@@ -102,6 +102,8 @@ pub struct GpuDevice {
     pub(crate) meter: UsageMeter,
     pub(crate) observers: ObserverSlot,
     pub(crate) clock: DeviceClock,
+    /// True once a timestamp was no reading of the clock.
+    stamps_doubted: AtomicBool,
     pub(crate) peaks: OnceLock<DevicePeaks>,
 }
 
@@ -220,6 +222,7 @@ impl GpuDevice {
             meter: UsageMeter::default(),
             observers: ObserverSlot::default(),
             clock: DeviceClock::default(),
+            stamps_doubted: AtomicBool::new(false),
             peaks: OnceLock::new(),
         };
         opened.fill_pool()?;
@@ -300,15 +303,33 @@ impl GpuDevice {
     /// Measures how busy the device is from now on. A run has two stamps of the device's clock then.
     /// Nothing happens on a device that has no such clock.
     pub fn measure_use(&self) {
-        if self.capabilities.pass_timestamps {
+        if self.trusts_stamps() {
             self.meter.start();
         }
     }
 
-    /// Returns the use of the device since [`GpuDevice::measure_use`]; `None` if that is not measured.
+    /// Returns whether the device has a clock that work is timed by: not once it gave a stamp that was no reading.
+    #[must_use]
+    pub fn trusts_stamps(&self) -> bool {
+        self.capabilities.pass_timestamps && !self.stamps_doubted.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a stamp was no reading of the clock, after which the host's clock is used.
+    pub(crate) fn doubt_stamps(&self) {
+        if !self.stamps_doubted.swap(true, Ordering::Relaxed) {
+            let name = &self.capabilities.name;
+            tracing::warn!(
+                name,
+                "the GPU gives timestamps that are no time; they are used no more"
+            );
+        }
+    }
+
+    /// Returns the use of the device since [`GpuDevice::measure_use`]; `None` if that is not measured, or its
+    /// timestamps are not to be trusted.
     #[must_use]
     pub fn usage(&self) -> Option<DeviceUsage> {
-        self.meter.usage()
+        self.meter.usage().filter(|_| self.trusts_stamps())
     }
 
     /// Ticks of the device's clock in nanoseconds.

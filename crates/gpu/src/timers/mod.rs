@@ -3,6 +3,7 @@
 mod clock;
 mod meter;
 mod observer;
+mod stamp_pair;
 mod stamp_pool;
 
 pub(crate) use clock::{ClockPair, DeviceClock};
@@ -10,4 +11,5 @@ pub use meter::DeviceUsage;
 pub(crate) use meter::UsageMeter;
 pub(crate) use observer::ObserverSlot;
 pub use observer::{HostTimes, KernelLabel, KernelRun, RunRecord, TimingObserver};
+pub(crate) use stamp_pair::StampPair;
 pub(crate) use stamp_pool::{StampBuffers, StampPool};

@@ -273,7 +273,13 @@ impl TuningSearch<'_> {
                 if !*alive || (round > 0 && (self.clock)() >= deadline) {
                     continue;
                 }
-                match self.device.sample(*candidate) {
+                let sample = self.device.sample(*candidate);
+                // A time of nothing is no time: the candidate would win for good.
+                let sample = sample.and_then(|sample| match sample > 0.0 {
+                    true => Ok(sample),
+                    false => Err(format!("it took {sample} ns")),
+                });
+                match sample {
                     Ok(sample) => *time = time.min(sample),
                     Err(reason) => {
                         *alive = false;

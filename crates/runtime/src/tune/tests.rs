@@ -255,3 +255,16 @@ fn a_wrong_default_is_replaced_where_it_is_known_what_is_right() {
     let outcome = search(&space, &mut device, StrategyKind::Exhaustive, limits(9)).unwrap();
     assert_eq!((outcome.best, outcome.refused.len()), (0, 0));
 }
+
+#[test]
+fn a_candidate_that_took_no_time_is_refused_and_wins_nothing() {
+    let labels: Vec<usize> = (0..4).collect();
+    let space = ConfigSpace::new(vec![ConfigAxis::numbers("x", &labels)]);
+    for nothing in [0.0, -1.0, f64::NAN] {
+        let mut device = Dummy::new(vec![30.0, nothing, 20.0, 40.0]);
+        let found = search(&space, &mut device, StrategyKind::Exhaustive, limits(4)).unwrap();
+        assert_eq!(found.best, 2);
+        let refused = found.refused.iter().map(|one| one.candidate);
+        assert!(refused.eq([1]), "{:?}", found.refused);
+    }
+}
