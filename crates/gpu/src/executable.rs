@@ -24,6 +24,7 @@ use crate::plan::{
     PlanTarget, build, device_facts, facts_of, record,
 };
 use crate::stream::WeightStreamer;
+use crate::throughput::ThroughputModel;
 use crate::timers::StampPair;
 use crate::timing::{
     ClockPair, HostTimes, KernelLabel, KernelRun, RunRecord, RunStamps, TimingLevel,
@@ -72,6 +73,8 @@ struct GpuPartition {
     options: SessionOptions,
     choices: TuningChoices,
     halves: bool,
+    /// Rates from which the times of its dispatches are predicted.
+    pace: ThroughputModel,
     plans: Mutex<PlanCache>,
     constants: Mutex<HashMap<(ValueId, DataType), Arc<DeviceBlock>>>,
     /// Rooms that no run uses at present.
@@ -140,6 +143,7 @@ impl GpuExecutable {
         graph: Arc<Graph>,
         built: Vec<BuiltKernel>,
         options: &SessionOptions,
+        pace: ThroughputModel,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
         let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
@@ -151,6 +155,7 @@ impl GpuExecutable {
             options: options.clone(),
             choices: TuningChoices::known(&options.choices, device.capabilities()),
             halves,
+            pace,
             plans: Mutex::default(),
             constants: Mutex::default(),
             rooms: Mutex::default(),
@@ -194,7 +199,11 @@ impl GpuPartition {
                 halves: self.halves,
                 choices: &self.choices,
             },
-            PlanTarget { device: &self.device, constants: &mut lock(&self.constants) },
+            PlanTarget {
+                device: &self.device,
+                pace: &self.pace,
+                constants: &mut lock(&self.constants),
+            },
         )?;
         self.check_limit(&plan)?;
         tracing::debug!(

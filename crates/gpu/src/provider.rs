@@ -206,7 +206,8 @@ impl ExecutionProvider for GpuProvider {
 
     fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         let device = self.device.living()?;
-        let made = compiled(&device, request.graph, request.options);
+        let pace = ThroughputModel::of(&device, &self.stated);
+        let made = compiled(&device, request.graph, request.options, pace);
         // Whatever fails on a device that goes away fails for that reason.
         let made = made.map_err(|error| device.alive().map_or_else(Into::into, |()| error));
         Ok(Box::new(made?))
@@ -259,6 +260,7 @@ fn compiled(
     device: &Arc<GpuDevice>,
     graph: Arc<Graph>,
     options: &SessionOptions,
+    pace: ThroughputModel,
 ) -> Result<GpuExecutable, RuntimeError> {
     let facts = infer::facts(&graph, &HashMap::new())?;
     let graph = match options.optimise >= OptimiseLevel::O2 {
@@ -287,5 +289,5 @@ fn compiled(
     };
     let threads = if bytes < FEW_BYTES { 1 } else { BUILDERS };
     let built = all_built(&graph, device, threads, build)?;
-    Ok(GpuExecutable::new(device, Arc::clone(&graph), built, options))
+    Ok(GpuExecutable::new(device, Arc::clone(&graph), built, options, pace))
 }

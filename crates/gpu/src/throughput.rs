@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use galatea_graph::{Fact, Node};
-use galatea_runtime::{DevicePeaks, NodeWork};
+use galatea_runtime::{ArithmeticWork, DevicePeaks, NodeWork};
 
 use crate::device::{GpuCapabilities, GpuDevice};
 
@@ -50,7 +50,7 @@ impl ThroughputModel {
         Self::from(device.capabilities(), device.peaks.get(), stated)
     }
 
-    fn from(
+    pub(crate) fn from(
         capabilities: &GpuCapabilities,
         measured: Option<&DevicePeaks>,
         stated: &DevicePeaks,
@@ -74,14 +74,18 @@ impl ThroughputModel {
         }
     }
 
-    /// Nanoseconds of a node for lengths that are known.
+    /// Nanoseconds of a dispatch that has at most this to do.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(crate) fn node_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
-        let fact = |id: galatea_graph::ValueId| facts.get(id.index()).and_then(Option::as_ref);
-        let work = NodeWork::of(node, &fact).total();
+    pub(crate) fn dispatch_time_ns(&self, work: ArithmeticWork) -> f64 {
         let arithmetic = work.operations as f64 / self.operations_per_ns;
         let moved = work.bytes as f64 / self.bytes_per_ns;
         self.dispatch_ns + arithmetic.max(moved)
+    }
+
+    /// Nanoseconds of a node for lengths that are known.
+    pub(crate) fn node_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
+        let fact = |id: galatea_graph::ValueId| facts.get(id.index()).and_then(Option::as_ref);
+        self.dispatch_time_ns(NodeWork::of(node, &fact).total())
     }
 }
 

@@ -31,5 +31,6 @@ mod profile;
 mod quantised;
 mod rows;
 mod streaming;
+mod submissions;
 mod support;
 mod tune;

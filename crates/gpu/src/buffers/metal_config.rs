@@ -1,14 +1,17 @@
-//! The fields of Triton's Metal backend that say how a device keeps memory.
+//! The fields of Triton's Metal backend that say how a device keeps memory, and how long it is kept busy at once.
+
+use std::time::Duration;
 
 use super::PoolConfig;
 
 /// Their names.
-const FIELDS: [&str; 5] = [
+const FIELDS: [&str; 6] = [
     "memory_pool_sizes",
     "initial_pool_sizes",
     "max_pool_sizes",
     "unified_memory_threshold",
     "gpu_memory_limit",
+    "gpu_submission_ms",
 ];
 
 /// The number in a text.
@@ -23,12 +26,11 @@ fn numbers<T: std::str::FromStr>(field: &str, text: &str, what: &str) -> Result<
     words.map(|word| number(field, word, what)).collect()
 }
 
-/// A number of bytes that leaves room for something.
-fn limited(field: &str, text: &str) -> Result<u64, String> {
-    const WHAT: &str = "a number of bytes from 1 on";
-    match number(field, text, WHAT)? {
-        0 => Err(format!("{field}: '0' found, expected {WHAT}")),
-        bytes => Ok(bytes),
+/// A number from 1 on.
+fn limited(field: &str, text: &str, what: &str) -> Result<u64, String> {
+    match number(field, text, what)? {
+        0 => Err(format!("{field}: '0' found, expected {what}")),
+        found => Ok(found),
     }
 }
 
@@ -37,7 +39,8 @@ impl PoolConfig {
     /// `max_pool_sizes` are lists of sizes that grow and of counts for each of them. `memory_pool_sizes` that fall are
     /// counts too, of buffers that are kept at most. Counts without sizes are for the usual sizes, the smallest first.
     /// Buffers of at most `unified_memory_threshold` bytes are in memory that the
-    /// processor shares, and all together take at most `gpu_memory_limit` bytes. Without lists there are the usual
+    /// processor shares, and all together take at most `gpu_memory_limit` bytes. A submission
+    /// is predicted to take at most `gpu_submission_ms`. Without lists there are the usual
     /// classes.
     ///
     /// # Errors
@@ -50,6 +53,7 @@ impl PoolConfig {
         let mut most = Vec::new();
         let mut threshold = None;
         let mut limit = None;
+        let mut submission = None;
         for (field, text) in fields {
             match field {
                 "memory_pool_sizes" => sizes = numbers(field, text, "a number of bytes")?,
@@ -58,7 +62,13 @@ impl PoolConfig {
                 "unified_memory_threshold" => {
                     threshold = Some(number(field, text.trim(), "a number of bytes")?);
                 }
-                "gpu_memory_limit" => limit = Some(limited(field, text.trim())?),
+                "gpu_memory_limit" => {
+                    limit = Some(limited(field, text.trim(), "a number of bytes from 1 on")?);
+                }
+                "gpu_submission_ms" => {
+                    let ms = limited(field, text.trim(), "milliseconds from 1 on")?;
+                    submission = Some(Duration::from_millis(ms));
+                }
                 other => {
                     let known = FIELDS.join(", ");
                     return Err(format!("'{other}' found, expected one of {known}"));
@@ -81,8 +91,12 @@ impl PoolConfig {
             Some(bytes) => config.unified_up_to(bytes),
             None => config,
         };
-        Ok(match limit {
+        let config = match limit {
             Some(bytes) => config.within(bytes),
+            None => config,
+        };
+        Ok(match submission {
+            Some(bound) => config.submitting(bound),
             None => config,
         })
     }
@@ -126,9 +140,11 @@ mod tests {
             ("max_pool_sizes", "2,3"),
             ("unified_memory_threshold", " 100 "),
             ("gpu_memory_limit", "9000"),
+            ("gpu_submission_ms", "20"),
         ];
         let expected = PoolConfig::new(&[512, 4096], &[1, 0], &[2, 3]).unwrap().unified_up_to(100);
-        assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected.within(9000));
+        let expected = expected.within(9000).submitting(Duration::from_millis(20));
+        assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected);
         assert_eq!(PoolConfig::from_fields([]).unwrap(), PoolConfig::default());
     }
 
@@ -158,6 +174,8 @@ mod tests {
         assert!(
             error("gpu_memory_limit", "0").contains("'0' found, expected a number of bytes from 1")
         );
+        let none = error("gpu_submission_ms", "0");
+        assert!(none.contains("'0' found, expected milliseconds from 1"), "{none}");
         assert!(error("pools", "1").contains("expected one of memory_pool_sizes"));
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{ResidencyPolicy, STEP};
 use crate::error::GpuError;
@@ -39,7 +40,7 @@ pub enum MemoryLimit {
     Percent(u64),
 }
 
-/// The sizes that a pool keeps.
+/// The sizes that a pool keeps, and what else a device is told when it is opened or configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
     classes: Vec<PoolClass>,
@@ -48,6 +49,7 @@ pub struct PoolConfig {
     ahead: Option<usize>,
     unified_bytes: Option<u64>,
     binding_bytes: Option<u64>,
+    submission: Option<Duration>,
 }
 
 impl Default for PoolConfig {
@@ -62,6 +64,7 @@ impl Default for PoolConfig {
             ahead: None,
             unified_bytes: None,
             binding_bytes: None,
+            submission: None,
         }
     }
 }
@@ -177,6 +180,17 @@ impl PoolConfig {
                 "{percent}% of its memory may be taken, but the device does not say how much it has"
             ))),
         }
+    }
+
+    /// The same, with submissions that are predicted to take at most so long.
+    #[must_use]
+    pub fn submitting(self, bound: Duration) -> Self {
+        Self { submission: Some(bound), ..self }
+    }
+
+    /// Returns the predicted time of a submission at most, if one was set.
+    pub(crate) fn submission(&self) -> Option<Duration> {
+        self.submission
     }
 
     /// Bytes that may be taken, where the limit says so by itself.

@@ -93,7 +93,7 @@ impl DeviceLife {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -190,6 +190,8 @@ impl GpuDevice {
         }
         opened.life.before.store(before, Ordering::Relaxed);
         opened.set_watchdog(self.life.watchdog());
+        let bound = self.submission_ns.load(Ordering::Relaxed);
+        opened.submission_ns.store(bound, Ordering::Relaxed);
         self.fault.hand_on(&opened.fault);
         let lost_runs = self.counters.lost_runs.load(Ordering::Relaxed);
         opened.counters.lost_runs.store(lost_runs, Ordering::Relaxed);
@@ -207,7 +209,7 @@ impl GpuDevice {
     /// Refuses to wait for work on a device that is gone: with the time that it had where it hung the device.
     fn alive_for(&self, work: &QueuedSubmission) -> Result<(), GpuError> {
         match self.life.lost.get() {
-            Some(DeviceLoss { hung: Some((place, limit)), .. }) if *place == work.place => {
+            Some(DeviceLoss { hung: Some((place, limit)), .. }) if work.has(*place) => {
                 Err(GpuError::Hung { limit: *limit })
             }
             _ => self.alive(),

@@ -7,8 +7,22 @@ use std::time::Instant;
 /// Work that was handed over: its place in the line, and what the device knows it by.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedSubmission<I = wgpu::SubmissionIndex> {
+    /// Place of the first piece, where the work was handed over in several.
+    pub(super) from: u64,
     pub(super) place: u64,
     pub(super) index: I,
+}
+
+impl<I> QueuedSubmission<I> {
+    /// The same work with the pieces that were handed over since an earlier one.
+    pub(super) fn since(self, first: &Self) -> Self {
+        Self { from: first.from, ..self }
+    }
+
+    /// Returns whether the piece in this place belongs to the work.
+    pub(super) fn has(&self, place: u64) -> bool {
+        (self.from..=self.place).contains(&place)
+    }
 }
 
 /// The line in front of a device.
@@ -43,7 +57,7 @@ impl<I: Clone> SubmissionLine<I> {
     pub(super) fn enter(&self, hand_over: impl FnOnce() -> I) -> QueuedSubmission<I> {
         // One at a time, so that places have the order of the queue. Who leaves does not wait for that.
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = QueuedSubmission { place: *next, index: hand_over() };
+        let entered = QueuedSubmission { from: *next, place: *next, index: hand_over() };
         *next += 1;
         let mut open = self.open();
         if open.all.is_empty() {

@@ -33,6 +33,10 @@ use crate::timers::{DeviceClock, DeviceUsage, ObserverSlot, StampPool, UsageMete
 /// Time that work which failed half-way may take to its end.
 const SETTLED: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// Predicted time of one submission at most, on a device that shares memory and display with the host: such
+/// systems end work that keeps the device busy for long.
+pub(crate) const SUBMISSION_BOUND: std::time::Duration = std::time::Duration::from_millis(150);
+
 /// Features that kernels can use.
 const WANTED: Features = Features::SHADER_F16
     .union(Features::SHADER_INT64)
@@ -79,6 +83,13 @@ impl DeviceCounters {
     }
 }
 
+/// Commands of a run, in pieces that are handed over one after the other.
+#[derive(Debug)]
+pub(crate) struct RunCommands {
+    pub(crate) before: Vec<wgpu::CommandBuffer>,
+    pub(crate) last: wgpu::CommandBuffer,
+}
+
 /// An open device. Clones of its parts are cheap handles; it is shared by `Arc`.
 pub struct GpuDevice {
     pub(crate) device: wgpu::Device,
@@ -102,6 +113,10 @@ pub struct GpuDevice {
     pub(crate) meter: UsageMeter,
     pub(crate) observers: ObserverSlot,
     pub(crate) clock: DeviceClock,
+    /// Nanoseconds that one submission is to take at most; 0 without a bound.
+    submission_ns: AtomicU64,
+    /// The least that configurations of models asked for.
+    submission_asked_ns: AtomicU64,
     /// True once a timestamp was no reading of the clock.
     stamps_doubted: AtomicBool,
     pub(crate) peaks: OnceLock<DevicePeaks>,
@@ -201,6 +216,9 @@ impl GpuDevice {
         let counters = DeviceCounters::default();
         let unified = capabilities.unified && capabilities.mappable;
         let unified_bytes = if unified { config.unified_bytes() } else { 0 };
+        let bound = (capabilities.unified && !capabilities.software).then_some(SUBMISSION_BOUND);
+        let bound = config.submission().or(bound).unwrap_or_default();
+        let submission_ns = life::nanoseconds(bound);
         let shelves = config.shelves(budget);
         let takes_pages = unified && buffers::takes_pages(&device);
         let pool = Arc::new(BufferPool::new(config, budget, unified));
@@ -222,6 +240,8 @@ impl GpuDevice {
             meter: UsageMeter::default(),
             observers: ObserverSlot::default(),
             clock: DeviceClock::default(),
+            submission_ns: AtomicU64::new(submission_ns),
+            submission_asked_ns: AtomicU64::new(u64::MAX),
             stamps_doubted: AtomicBool::new(false),
             peaks: OnceLock::new(),
         };
@@ -259,7 +279,7 @@ impl GpuDevice {
     }
 
     /// Keeps memory as a model's configuration says besides: more classes of buffers, unified memory for
-    /// smaller buffers only, and fewer bytes in all. What runs already keeps what it has.
+    /// smaller buffers only, fewer bytes in all, and shorter submissions. What runs already keeps what it has.
     ///
     /// # Errors
     /// Fails when there is no memory for the buffers to allocate at the start.
@@ -268,6 +288,11 @@ impl GpuDevice {
         if let Some(bytes) = pool.limit_bytes() {
             self.pool.limit(bytes);
             self.shelves.limit(bytes);
+        }
+        if let Some(bound) = pool.submission() {
+            let asked = life::nanoseconds(bound);
+            let least = self.submission_asked_ns.fetch_min(asked, Ordering::Relaxed).min(asked);
+            self.submission_ns.store(least, Ordering::Relaxed);
         }
         self.pool.extend(pool);
         let unified = self.unified_bytes.load(Ordering::Relaxed);
@@ -374,6 +399,29 @@ impl GpuDevice {
             (Some(error), _) => Err(GpuError::Memory { bytes: 0, reason: error.to_string() }),
             (None, Some(error)) => Err(GpuError::Refusal(error.to_string())),
             (None, None) => Ok(value),
+        }
+    }
+
+    /// Bounds the predicted time of one submission, for plans that are made from now on; zero is no bound. The bound
+    /// is 150 ms at first on a device that shares the host's memory, and none on others.
+    pub fn set_submission_bound(&self, bound: std::time::Duration) {
+        self.submission_ns.store(life::nanoseconds(bound), Ordering::Relaxed);
+    }
+
+    /// Returns the nanoseconds that one submission is to take at most, if there is a bound.
+    pub(crate) fn submission_bound_ns(&self) -> Option<u64> {
+        Some(self.submission_ns.load(Ordering::Relaxed)).filter(|bound| *bound > 0)
+    }
+
+    /// Hands the pieces of a run over, which is done when the last one is.
+    pub(crate) fn submit_pieces(&self, run: RunCommands) -> QueuedSubmission {
+        let mut pieces = run.before.into_iter().chain([run.last]);
+        let first = pieces.next().map(|piece| self.submit(piece));
+        let last = pieces.map(|piece| self.submit(piece)).last();
+        match (first, last) {
+            (Some(first), Some(last)) => last.since(&first),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => self.life.line.enter(|| self.queue.submit([])),
         }
     }
 

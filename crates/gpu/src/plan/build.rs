@@ -8,14 +8,17 @@ use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_runtime::{RuntimeError, needed_nodes};
 use galatea_tensor::{DataType, Tensor, f16};
 
+use super::cuts::cuts;
 use super::{
     BindingPlace, DeviceAction, DispatchShare, GpuPlan, InputPlace, OutputPlace, PlanWork,
+    work::most_work,
 };
 use crate::choices::TuningChoices;
 use crate::device::GpuDevice;
 use crate::kernel::{DispatchStep, GpuKernel, ShaderBinding};
 use crate::memory::{BufferReach, DeviceBlock, STEP};
 use crate::stream::ConstantPages;
+use crate::throughput::ThroughputModel;
 use galatea_runtime::NodeShapes;
 
 /// Inputs from which a plan is made.
@@ -36,6 +39,8 @@ pub(crate) struct PlanInputs<'a> {
 /// Target of a plan: the device and its constants.
 pub(crate) struct PlanTarget<'a> {
     pub(crate) device: &'a Arc<GpuDevice>,
+    /// Rates from which times are predicted.
+    pub(crate) pace: &'a ThroughputModel,
     /// The constants of the graph that were brought to the device before.
     pub(crate) constants: &'a mut HashMap<(ValueId, DataType), Arc<DeviceBlock>>,
 }
@@ -170,6 +175,15 @@ fn wide(bytes: usize) -> u64 {
 }
 
 impl<'a, 'b> PlanBuilder<'a, 'b> {
+    /// Cuts the dispatches into submissions that take no longer than the device's bound.
+    fn cuts(&self, actions: &[DeviceAction]) -> Vec<usize> {
+        let Some(bound) = self.target.device.submission_bound_ns() else { return Vec::new() };
+        let works = most_work(self.graph, &self.facts, actions);
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let bound = bound as f64;
+        cuts(works.into_iter().map(|work| self.target.pace.dispatch_time_ns(work)), bound)
+    }
+
     fn new(
         graph: &'a Graph,
         wanted: &'a [bool],
@@ -387,6 +401,7 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
         let (inputs, input_bytes) = self.inputs(&memory);
         let graph = self.graph;
         let work = PlanWork::new(graph, &self.facts, &actions);
+        let cuts = self.cuts(&actions);
         let outputs = graph.outputs.iter().zip(self.wanted).map(|(&id, wanted)| match wanted {
             true => self.output(id, &memory),
             false => Ok(OutputPlace::Unwanted),
@@ -412,6 +427,7 @@ impl<'a, 'b> PlanBuilder<'a, 'b> {
             live_bytes: wide(memory.live_bytes),
             params,
             work,
+            cuts,
         })
     }
 

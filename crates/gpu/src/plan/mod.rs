@@ -6,6 +6,8 @@
 //! device share memory, outputs are computed in the block that they are read from.
 
 mod build;
+mod cuts;
+mod pieces;
 mod record;
 mod work;
 
@@ -126,6 +128,8 @@ pub(crate) struct GpuPlan {
     pub(crate) streamed: Vec<Arc<DeviceBlock>>,
     /// Work of its dispatches.
     pub(crate) work: PlanWork,
+    /// Dispatches before which a new submission begins, by their numbers.
+    pub(crate) cuts: Vec<usize>,
 }
 
 impl GpuPlan {
@@ -144,13 +148,23 @@ impl GpuPlan {
         self.actions.iter().filter(dispatch).count()
     }
 
-    /// Returns the number of passes in which they lie: copies separate them.
+    /// Returns the number of passes in which they lie: copies separate them, and cuts.
     pub(crate) fn passes(&self) -> usize {
-        let begins = |pair: &[DeviceAction]| {
-            matches!(pair, [DeviceAction::Copy { .. }, DeviceAction::Dispatch { .. }])
-        };
-        let first = matches!(self.actions.first(), Some(DeviceAction::Dispatch { .. }));
-        usize::from(first) + self.actions.windows(2).filter(|pair| begins(pair)).count()
+        let mut passes = 0;
+        let mut dispatch = 0;
+        let mut inside = false;
+        let mut cuts = self.cuts.iter().copied().peekable();
+        for action in &self.actions {
+            let DeviceAction::Dispatch { .. } = action else {
+                inside = false;
+                continue;
+            };
+            let cut = cuts.next_if_eq(&dispatch).is_some();
+            passes += usize::from(cut || !inside);
+            inside = true;
+            dispatch += 1;
+        }
+        passes
     }
 }
 

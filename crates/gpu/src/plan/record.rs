@@ -6,9 +6,10 @@ use std::time::Instant;
 use galatea_tensor::{Allocation, HostBuffer, MemoryKind};
 use wgpu::{BufferTransition, BufferUses};
 
+use super::pieces::{EncodedPieces, MAX_PASSES, StampMarks};
 use super::{BindingPlace, DeviceAction, GpuPlan, InputPlace, OutputPlace};
 use crate::completion::{ArmedMarks, PassMarks};
-use crate::device::{DeviceCounters, DeviceFault, GpuDevice, QueuedSubmission};
+use crate::device::{DeviceCounters, DeviceFault, GpuDevice, QueuedSubmission, RunCommands};
 use crate::error::GpuError;
 use crate::memory::{DeviceBlock, OutputMemory};
 use crate::stream::{HeldRegions, StreamSlots};
@@ -100,6 +101,8 @@ struct UnencodedRest<'a> {
     groups: std::slice::Iter<'a, Option<wgpu::BindGroup>>,
     marks: StampMarks<'a>,
     completion: Option<&'a PassMarks>,
+    /// Dispatches before which a new submission begins.
+    cuts: &'a [usize],
 }
 
 impl UnencodedRest<'_> {
@@ -120,6 +123,24 @@ impl UnencodedRest<'_> {
             return Ok(());
         }
         Err(GpuError::Refusal("a run has more passes than it has marks for".into()))
+    }
+
+    /// Returns whether a new submission begins before the next action.
+    fn is_cut(&self) -> bool {
+        self.cuts.first() == Some(&usize::try_from(self.marks.dispatch).unwrap_or(usize::MAX))
+    }
+
+    /// Begins a new submission where one is due.
+    fn cut(&mut self, device: &GpuDevice, pieces: &mut EncodedPieces) {
+        let passes = self.marks.passes();
+        let dispatch = matches!(self.actions.peek(), Some(DeviceAction::Dispatch { .. }));
+        let due = dispatch && self.is_cut();
+        if due {
+            self.cuts = &self.cuts[1..];
+        }
+        if due || passes - pieces.passes >= MAX_PASSES {
+            pieces.cut(device, passes);
+        }
     }
 
     /// Returns whether the device acts out that it leaves the current pass out.
@@ -205,7 +226,7 @@ impl PlaceBuffers<'_, '_> {
 /// The commands of a run.
 #[derive(Debug)]
 struct EncodedRun {
-    commands: wgpu::CommandBuffer,
+    commands: RunCommands,
     stamps: Option<RunStamps>,
     watch: TimingLevel,
     completion: Option<Arc<PassMarks>>,
@@ -225,42 +246,6 @@ pub(crate) struct HandedRun {
     pub(crate) submit: Instant,
     /// They were.
     pub(crate) submitted: Instant,
-}
-
-/// Writes stamps down where they belong.
-struct StampMarks<'a> {
-    stamps: Option<&'a RunStamps>,
-    dispatch: u32,
-    pass: u32,
-}
-
-impl StampMarks<'_> {
-    /// Returns whether each dispatch has a pass of its own.
-    fn apart(&self) -> bool {
-        self.stamps.is_some_and(|stamps| stamps.apart && stamps.of == TimingLevel::Kernels)
-    }
-
-    /// Number of the pass that was begun last.
-    fn last_pass(&self) -> usize {
-        usize::try_from(self.pass).unwrap_or(usize::MAX).saturating_sub(1)
-    }
-
-    fn pass<'a>(&mut self, encoder: &'a mut wgpu::CommandEncoder) -> wgpu::ComputePass<'a> {
-        let thing = if self.apart() { self.dispatch } else { self.pass };
-        let whole = |stamps: &&RunStamps| stamps.apart || stamps.of == TimingLevel::Whole;
-        let timestamp_writes = self.stamps.filter(whole).and_then(|stamps| stamps.writes(thing));
-        self.pass += 1;
-        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes })
-    }
-
-    /// A stamp before or behind a dispatch, where the device writes them there.
-    fn stamp(&self, pass: &mut wgpu::ComputePass<'_>, behind: u32) {
-        let inside = |stamps: &&RunStamps| !stamps.apart && stamps.of == TimingLevel::Kernels;
-        let place = self.stamps.filter(inside);
-        if let Some((set, at)) = place.and_then(|stamps| stamps.place(self.dispatch * 2 + behind)) {
-            pass.write_timestamp(set, at);
-        }
-    }
 }
 
 impl PlanRecording {
@@ -328,7 +313,7 @@ impl PlanRecording {
         DeviceCounters::add(&counters.copies, self.copies);
         DeviceCounters::add(&counters.download_bytes, self.download_bytes);
         let submit = Instant::now();
-        let submission = device.submit(commands);
+        let submission = device.submit_pieces(commands);
         drop(held);
         let submitted = Instant::now();
         if let Some(stamps) = &stamps {
@@ -382,20 +367,21 @@ impl PlanRecording {
                 RunStamps::new(device, plan.dispatches(), TimingLevel::Kernels)
             }
         };
-        let begin = || device.device.create_command_encoder(&Default::default());
-        let mut encoder = begin();
-        self.bring_inputs(&mut encoder, plan);
+        let mut pieces = EncodedPieces::new(device);
+        self.bring_inputs(&mut pieces.encoder, plan);
         let mut places =
             PlaceBuffers { blocks: &self.blocks, slots: &self.slots, stream, held: None };
         let actions = plan.actions.iter().peekable();
         let marks = StampMarks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
         let completion = self.completion.as_deref();
-        let mut rest = UnencodedRest { actions, groups: self.groups.iter(), marks, completion };
+        let groups = self.groups.iter();
+        let cuts = &plan.cuts[..];
+        let mut rest = UnencodedRest { actions, groups, marks, completion, cuts };
         while let Some(action) = rest.actions.peek() {
             if let (Some(stream), false) = (stream, places.have(action)) {
                 if let Some(held) = places.held.take() {
                     // What reads the regions that are held comes before whatever takes their place.
-                    device.submit(std::mem::replace(&mut encoder, begin()).finish());
+                    pieces.hand_over(device, rest.marks.passes());
                     drop(held);
                 }
                 places.held = Some(stream.hold(&stream.layout.regions_of(action.streamed()))?);
@@ -403,16 +389,17 @@ impl PlanRecording {
             if !places.have(action) {
                 return Err(GpuError::Shelf("a step has no way to its weights".into()));
             }
-            Self::encode_next(device, plan, &mut encoder, &places, &mut rest)?;
+            rest.cut(device, &mut pieces);
+            Self::encode_next(device, plan, &mut pieces.encoder, &places, &mut rest)?;
         }
-        Self::read_back(&mut encoder, plan, &places)?;
-        self.show(&mut encoder, plan);
+        Self::read_back(&mut pieces.encoder, plan, &places)?;
+        self.show(&mut pieces.encoder, plan);
         if let Some(stamps) = &stamps {
-            stamps.resolve(&mut encoder);
+            stamps.resolve(&mut pieces.encoder);
         }
-        let passes = rest.marks.last_pass() + usize::from(rest.marks.pass > 0);
+        let passes = rest.marks.passes();
         let completion = self.completion.clone();
-        let commands = encoder.finish();
+        let commands = pieces.finish();
         Ok((EncodedRun { commands, stamps, watch, completion, passes }, places.held))
     }
 
@@ -432,7 +419,7 @@ impl PlanRecording {
         }
         let mut pass = rest.marks.pass(encoder);
         let left_out = rest.leaves_out(device);
-        let UnencodedRest { actions, groups, marks, .. } = rest;
+        let UnencodedRest { actions, groups, marks, cuts, .. } = rest;
         while let Some(action) = actions.peek() {
             let DeviceAction::Dispatch { pipeline, groups: [x, y, z], .. } = action else { break };
             if !places.have(action) {
@@ -450,7 +437,8 @@ impl PlanRecording {
             marks.stamp(&mut pass, 1);
             marks.dispatch += 1;
             actions.next();
-            if marks.apart() {
+            let cut = cuts.first().is_some_and(|at| u32::try_from(*at) == Ok(marks.dispatch));
+            if marks.apart() || cut {
                 break;
             }
         }

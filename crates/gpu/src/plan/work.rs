@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use galatea_graph::{Datum, Fact, Graph, ValueId};
+use galatea_graph::{Datum, Fact, Graph, Node, ValueId};
 use galatea_runtime::{ArithmeticUnit, ArithmeticWork, NodeWork};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, Tensor};
 
 use super::DeviceAction;
 use crate::kernel::{DispatchStep, ShaderBinding, ShaderDispatch};
@@ -88,6 +88,57 @@ impl DispatchShare {
         ArithmeticWork { operations: part(node.operations), bytes: seen + self.scratch + weights }
     }
 }
+
+/// Returns the most work of each dispatch for inputs of these shapes, whatever their elements are.
+pub(crate) fn most_work(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    actions: &[DeviceAction],
+) -> Vec<ArithmeticWork> {
+    let known = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
+    let mut nodes: HashMap<usize, NodeWork> = HashMap::new();
+    let shares = actions.iter().filter_map(|action| match action {
+        DeviceAction::Dispatch { node, share, .. } => Some((*node, share)),
+        DeviceAction::Copy { .. } => None,
+    });
+    let work = |(at, share): (usize, &DispatchShare)| {
+        let node = &graph.nodes[at];
+        let work = nodes.entry(at).or_insert_with(|| {
+            let work = NodeWork::of(node, &known);
+            if work.open { longest(node, facts).unwrap_or(work) } else { work }
+        });
+        share.work(work)
+    };
+    shares.map(work).collect()
+}
+
+/// Returns the work of paged attention whose sequences fill all blocks that they have.
+fn longest(node: &Node, facts: &[Option<Fact>]) -> Option<NodeWork> {
+    let slot = |at: usize| node.input(at);
+    let fact = |at: usize| facts.get(slot(at)?.index())?.as_ref();
+    let shape = |at: usize| fact(at).and_then(Fact::known_shape);
+    let number = |len: usize| i64::try_from(len).unwrap_or(i64::MAX);
+    let rows = *shape(0)?.first()?;
+    let blocks = shape(7)?;
+    let sequences = *blocks.first()?;
+    let context = blocks.get(1)?.saturating_mul(*shape(3)?.get(BLOCK_AXIS)?);
+    // All sequences have a row at least, and the first one has the others.
+    let first = rows.saturating_sub(sequences.saturating_sub(1));
+    let starts = [0].into_iter().chain((0..sequences).map(|at| number(first + at)));
+    let starts = Tensor::vector(starts.collect::<Vec<i64>>());
+    let lengths = Tensor::vector(vec![number(context); sequences]);
+    let told = [(slot(5)?, starts), (slot(6)?, lengths)].map(|(id, numbers)| {
+        let fact = facts.get(id.index()).and_then(Option::as_ref)?;
+        Some((id, Fact { value: Some(numbers), ..fact.clone() }))
+    });
+    let told: HashMap<ValueId, Fact> = told.into_iter().collect::<Option<_>>()?;
+    let known =
+        |id: ValueId| told.get(&id).or_else(|| facts.get(id.index()).and_then(Option::as_ref));
+    Some(NodeWork::of(node, &known)).filter(|work| !work.open)
+}
+
+/// Axis of a cache along which the positions of a block lie.
+const BLOCK_AXIS: usize = 3;
 
 /// The work of a plan.
 #[derive(Debug, Default)]
@@ -177,6 +228,8 @@ impl PlanWork {
 
 #[cfg(test)]
 mod tests {
+    use galatea_graph::{AttributeValue, Attributes, infer};
+
     use super::*;
     use crate::device::KernelShader;
 
@@ -213,5 +266,55 @@ mod tests {
         assert_eq!(works, [work(0, 110), work(7, 130), work(0, 105)]);
         let units: Vec<ArithmeticUnit> = shares.iter().map(|share| share.unit).collect();
         assert_eq!(units, [ArithmeticUnit::Vector, ArithmeticUnit::Matrix, ArithmeticUnit::Vector]);
+    }
+
+    /// Paged attention of so many rows of two sequences, with up to 100 blocks of 8 positions each.
+    fn paged(rows: usize) -> (Graph, Vec<Option<Fact>>) {
+        let mut graph = Graph::new("paged");
+        graph.opsets = [("ai.galatea".to_owned(), 1)].into_iter().collect();
+        let whole = DataType::Int64;
+        let real = DataType::Fp32;
+        let inputs: [(DataType, &[usize]); 8] = [
+            (real, &[rows, 16]),
+            (real, &[rows, 8]),
+            (real, &[rows, 8]),
+            (real, &[100, 2, 4, 8]),
+            (real, &[100, 2, 8, 4]),
+            (whole, &[3]),
+            (whole, &[2]),
+            (whole, &[2, 100]),
+        ];
+        let declared = |(at, (dtype, shape)): (usize, (DataType, &[usize]))| {
+            let id = graph.value_named(&format!("i{at}"));
+            graph.value_mut(id).declared = Some(Fact::fixed(dtype, shape));
+            id
+        };
+        let given: Vec<ValueId> = inputs.into_iter().enumerate().map(declared).collect();
+        let made: Vec<ValueId> = ["o", "keys", "values"].map(|name| graph.value_named(name)).into();
+        let mut attributes = Attributes::new();
+        for (name, value) in [("num_heads", 4), ("kv_num_heads", 2)] {
+            attributes.insert(name.to_owned(), AttributeValue::Int(value));
+        }
+        let slots = |ids: &[ValueId]| ids.iter().copied().map(Some).collect();
+        let (from, to) = (slots(&given), slots(&made));
+        graph.add_node("ai.galatea", "PagedAttention", "", &attributes, from, to).unwrap();
+        (graph.inputs, graph.outputs) = (given, made);
+        let facts = infer::facts(&graph, &HashMap::new()).unwrap();
+        (graph, facts)
+    }
+
+    #[test]
+    fn the_most_work_of_paged_attention_fills_the_blocks_that_there_are() {
+        let operations = |rows| {
+            let (graph, facts) = paged(rows);
+            let node = &graph.nodes[0];
+            let known = |id: ValueId| facts[id.index()].as_ref();
+            assert!(NodeWork::of(node, &known).open);
+            longest(node, &facts).unwrap().operations
+        };
+        // Each row meets nearly 800 positions with 4 heads, for scores and for sums of values.
+        let all = |rows: u64| 2 * rows * 800 * 4 * (4 + 4);
+        assert_eq!(operations(2), all(2));
+        assert!(operations(64) <= all(64) && operations(64) > all(64) * 9 / 10);
     }
 }

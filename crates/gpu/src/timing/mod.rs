@@ -69,6 +69,27 @@ mod tests {
 
     #[test]
     #[allow(clippy::print_stderr, reason = "a test says that it does nothing")]
+    fn a_submission_has_no_more_passes_than_a_device_takes() {
+        if devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return;
+        }
+        let device = GpuDevice::open(0).unwrap().timed_between_passes().unwrap();
+        let nodes = 2100;
+        let session = chain(&device, nodes);
+        let input = Tensor::from_vec(&[3, 40], vec![0.5_f32; 120]).unwrap();
+        let run = || session.run(Run::owned(vec![input.clone()]).profiled()).unwrap().rows;
+        run();
+        let submits = || device.counters.submits.load(std::sync::atomic::Ordering::Relaxed);
+        let before = submits();
+        let rows = run();
+        assert_eq!(rows.iter().filter(|row| row.op == "Softmax").count(), nodes);
+        // A run without stamps, and three pieces of the one with them.
+        assert_eq!(submits() - before, 1 + 3);
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test says that it does nothing")]
     fn a_device_that_tells_the_time_between_passes_times_every_kernel() {
         if devices().is_empty() {
             eprintln!("skipped: this host has no GPU and no software one");

@@ -53,6 +53,7 @@ pub(super) const FIELDS: &[MetalField] = fields![
     "use_unified_memory" MetalFieldKind::Switch;
     "unified_memory_threshold" MetalFieldKind::Whole(0, u64::MAX);
     "gpu_memory_limit" MetalFieldKind::Whole(1, u64::MAX);
+    "gpu_submission_ms" MetalFieldKind::Whole(1, 600_000);
     "power_policy" MetalFieldKind::Words(&["high_performance", "balanced", "low_power"]);
     "power_target_watts" MetalFieldKind::Watts;
     "enable_thermal_protection" MetalFieldKind::Switch;

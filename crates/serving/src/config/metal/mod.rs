@@ -30,7 +30,7 @@ pub(crate) const ACCELERATOR: &str = "metal";
 /// Most bytes of the file.
 const MAX_BYTES: u64 = 1 << 16;
 
-/// Fields that say how a GPU keeps memory.
+/// Fields that say how a GPU keeps memory and is kept busy.
 const POOL_FIELDS: &[&str] = &[
     "memory_pool_sizes",
     "initial_pool_sizes",
@@ -38,6 +38,7 @@ const POOL_FIELDS: &[&str] = &[
     "use_unified_memory",
     "unified_memory_threshold",
     "gpu_memory_limit",
+    "gpu_submission_ms",
 ];
 
 /// Fields of power, which are settings of the whole server where the server's flag has them.
