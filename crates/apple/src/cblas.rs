@@ -51,11 +51,11 @@ pub(crate) type NarrowSgemm = unsafe extern "C" fn(
 
 /// Function of a library, by the integers that it takes.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(any(target_os = "macos", test)), allow(dead_code, reason = "macOS has both"))]
 pub(crate) enum SgemmFunction {
     /// Integers of 64 bits.
     Wide(CblasSgemm),
     /// Integers of 32 bits.
-    #[cfg_attr(not(any(target_os = "macos", test)), allow(dead_code, reason = "macOS has it"))]
     Narrow(NarrowSgemm),
 }
 

@@ -12,7 +12,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
-use crate::usage::{excluded, explain};
+use crate::usage::explain;
 
 /// Runs a command with its parsed arguments.
 ///
@@ -40,36 +40,12 @@ pub(super) fn purpose(id: &'static str, help: &'static str) -> impl FnMut(Arg) -
     move |arg| if arg.get_id() == id { arg.help(help) } else { arg }
 }
 
-/// Reason why an option does not take a value.
-#[derive(Debug)]
-pub(super) enum ValueError {
-    /// The text is no number at all: the command line is wrong.
-    NoNumber(String),
-    /// The text has no meaning for the option.
-    Refused(String),
-}
-
-impl From<String> for ValueError {
-    fn from(text: String) -> Self {
-        Self::Refused(text)
-    }
-}
-
-impl fmt::Display for ValueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::NoNumber(text) | Self::Refused(text)) = self;
-        f.write_str(text)
-    }
-}
-
-impl std::error::Error for ValueError {}
-
 /// Parses a number.
 ///
 /// # Errors
 /// Fails when the text is none, or beyond the type.
-pub(super) fn number<T: FromStr>(text: &str) -> Result<T, ValueError> {
-    text.parse().map_err(|_| ValueError::NoNumber(format!("expects a number, got '{text}'")))
+pub(super) fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expects a number, got '{text}'"))
 }
 
 /// Parses a value whose own parser says what is wrong.
@@ -84,10 +60,10 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> 
 ///
 /// # Errors
 /// Fails when the text is no number, or no time.
-pub(super) fn time(text: &str) -> Result<Duration, ValueError> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let seconds = number(text)?;
     let time = Duration::try_from_secs_f64(seconds);
-    time.map_err(|_| format!("expects a time, got '{seconds}'").into())
+    time.map_err(|_| format!("expects a time, got '{seconds}'"))
 }
 
 /// Parses a path, which is text as all arguments are.
@@ -225,18 +201,8 @@ pub(super) fn matches(
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             ParseFailure::Print(error.to_string())
         }
-        _ if refuses_values(&error) => ParseFailure::Refused(explain(&error, "option")),
         _ => ParseFailure::Mistake(explain(&error, "option")),
     })
-}
-
-/// Returns whether a command line is well-formed, but its values are not what their options take.
-fn refuses_values(error: &clap::Error) -> bool {
-    let source = || std::error::Error::source(error)?.downcast_ref::<ValueError>();
-    match error.kind() {
-        ErrorKind::ValueValidation => !matches!(source(), Some(ValueError::NoNumber(_))),
-        _ => excluded(error).is_some(),
-    }
 }
 
 /// Outcome of a command line that names no command to run.
@@ -246,8 +212,6 @@ pub(super) enum ParseFailure {
     Print(String),
     /// The command line is wrong.
     Mistake(String),
-    /// A value is not what its option takes, or options exclude each other.
-    Refused(String),
 }
 
 #[cfg(test)]

@@ -13,9 +13,7 @@ use galatea_runtime::OptimiseLevel;
 use galatea_serving::graph_model::ModelFormat;
 use serde_json::json;
 
-use super::arguments::{
-    NamedLength, ValueError, named_length, number, parsed, path as path_of, worded_choice,
-};
+use super::arguments::{NamedLength, named_length, number, parsed, path as path_of, worded_choice};
 use super::precision::{self, PrecisionChoices, PrecisionNotes};
 use super::{model, say};
 use galatea::chunks::{ChunkOptions, write_chunks};
@@ -149,11 +147,11 @@ fn wrong_float(given: &str) -> String {
     format!(": '{given}' found, expected fp16 or fp32")
 }
 
-fn specification(text: &str) -> Result<i32, ValueError> {
+fn specification(text: &str) -> Result<i32, String> {
     let version = number(text)?;
     match (6..=9).contains(&version) {
         true => Ok(version),
-        false => Err(format!(": {version} found, expected 6 to 9").into()),
+        false => Err(format!(": {version} found, expected 6 to 9")),
     }
 }
 

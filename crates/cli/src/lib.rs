@@ -222,7 +222,6 @@ fn run(arguments: &[OsString]) -> ExitCode {
             say(text.trim_end());
             return ExitCode::SUCCESS;
         }
-        Err(ParseFailure::Refused(text)) => return finish(Err(text)),
         Err(ParseFailure::Mistake(text)) => return mistake(&text, named(arguments)),
     };
     let Some((name, matches)) = matches.subcommand() else { return ExitCode::SUCCESS };

@@ -20,7 +20,7 @@ use galatea_runtime::simulate::{
 use galatea_runtime::{OptimiseLevel, PreparedGraph};
 use serde_json::Value;
 
-use super::arguments::{NamedLength, ValueError, number, parsed, path};
+use super::arguments::{NamedLength, number, parsed, path};
 use super::chip_facts::AskedChip;
 use super::simulate_trace::{ReplayedTrace, WIRE_OF_TEXT, of_file};
 use super::{model, say, simulate_report};
@@ -147,7 +147,7 @@ fn power(arguments: &SimulateArguments) -> PowerSettings {
 }
 
 /// Reads the watts of a chip.
-fn watts(text: &str) -> Result<f64, ValueError> {
+fn watts(text: &str) -> Result<f64, String> {
     const NAME: &str = "power_target_watts";
     let watts = number(text)?;
     let checked = PowerSettings::default().set(NAME, text);
@@ -156,10 +156,10 @@ fn watts(text: &str) -> Result<f64, ValueError> {
 }
 
 /// Reads how long a compiler takes.
-fn compile_seconds(text: &str) -> Result<f64, ValueError> {
+fn compile_seconds(text: &str) -> Result<f64, String> {
     number::<f64>(text)?;
     above(text, |number| number >= 0.0)
-        .ok_or_else(|| format!("expects seconds from 0 on, got '{text}'").into())
+        .ok_or_else(|| format!("expects seconds from 0 on, got '{text}'"))
 }
 
 fn loading(arguments: &SimulateArguments) -> Result<Option<ModelLoading>, String> {

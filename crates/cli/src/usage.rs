@@ -21,7 +21,7 @@ fn first(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// Returns the argument that the wrong one does not go with, where that is what is wrong.
-pub(crate) fn excluded(error: &clap::Error) -> Option<String> {
+fn excluded(error: &clap::Error) -> Option<String> {
     let other = first(error, ContextKind::PriorArg)?;
     let argument = first(error, ContextKind::InvalidArg);
     (error.kind() == ErrorKind::ArgumentConflict && argument.as_ref() != Some(&other))

@@ -1,4 +1,4 @@
-//! What this host reaches at most: multiplications and additions in registers alone, and reads of memory.
+//! Peaks of this host: multiplications and additions in registers alone, and reads of memory.
 
 use std::hint::black_box;
 use std::sync::OnceLock;

@@ -14,7 +14,7 @@ use clap::Args;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 
-use super::arguments::{ValueError, number, worded_choice};
+use super::arguments::{number, worded_choice};
 use super::http_client::{HttpClient, ServerAddress};
 use super::say;
 use galatea_server::tls::{self, ClientTrust};
@@ -111,12 +111,12 @@ fn wrong_order(given: &str) -> String {
 }
 
 /// Reads the time between two looks.
-fn interval(text: &str) -> Result<Duration, ValueError> {
+fn interval(text: &str) -> Result<Duration, String> {
     let seconds = number(text)?;
     if !INTERVALS.contains(&seconds) {
         let least = INTERVALS.start();
         let most = INTERVALS.end();
-        return Err(format!("expects seconds from {least} to {most}, got '{seconds}'").into());
+        return Err(format!("expects seconds from {least} to {most}, got '{seconds}'"));
     }
     Ok(Duration::from_secs_f64(seconds))
 }
