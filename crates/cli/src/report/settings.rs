@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Arg, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use galatea::Model;
 
 use crate::arguments::{number, uniform};
@@ -100,6 +100,11 @@ impl ReportSettings {
         let command = uniform(Self::augment_args_for_update(command));
         let words: Result<Vec<[String; 2]>, String> =
             changes.iter().map(|change| change.words(&command)).collect();
+        // A flag that is not given has a value for clap, which would be put in place of this side's.
+        let command = command.mut_args(|arg| match arg.get_action().takes_values() {
+            true => arg,
+            false => arg.action(ArgAction::Set),
+        });
         let failed = |error: clap::Error| format!(": {}", explain(&error, "setting"));
         let matches = command.try_get_matches_from(words?.as_flattened()).map_err(failed)?;
         let mut changed = self.clone();
@@ -143,5 +148,38 @@ impl ReportSettings {
             ("threads", self.threads.map(|threads| threads.to_string())),
         ];
         rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::parse;
+
+    fn changed(given: &[&str], changes: &[&str]) -> [ReportSettings; 2] {
+        let settings: ReportSettings = parse(given).unwrap();
+        let changes: Vec<ChangedSetting> =
+            changes.iter().map(|text| ChangedSetting::parse(text).unwrap()).collect();
+        let changed = settings.with(&changes).unwrap();
+        [settings, changed]
+    }
+
+    #[test]
+    fn the_other_side_keeps_what_is_not_changed() {
+        let given = ["--no-model-cache", "--shape=x=1,2", "--threads=2", "--batch=3"];
+        let [own, other] = changed(&given, &["level=O0", "batch=4", "batch=5"]);
+        assert_eq!((own.batch, other.batch, other.threads), (Some(3), Some(5), Some(2)));
+        assert_eq!(other.shapes.by_input(), own.shapes.by_input());
+        assert_eq!(other.given().len(), own.given().len() + 1);
+        let [own, other] = [own, other].map(|settings| format!("{:?}", settings.cache));
+        assert!(own == other && own.contains("true"), "{own} {other}");
+    }
+
+    #[test]
+    fn shapes_of_the_other_side_are_put_in_place_of_those_given() {
+        let [_, other] = changed(&["--shape=x=1,2"], &["shape=y=3", "provider=-x"]);
+        let shapes: Vec<(String, Vec<usize>)> = other.shapes.by_input().into_iter().collect();
+        assert_eq!(shapes, [("y".to_owned(), vec![3])]);
+        assert_eq!(other.session.provider.as_deref(), Some("-x"));
     }
 }
