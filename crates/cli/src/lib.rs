@@ -11,6 +11,7 @@ mod chip;
 mod chip_facts;
 mod chunk_facts;
 mod convert;
+mod convert_choices;
 mod core_ml_worker;
 mod describe;
 mod explain;
@@ -27,7 +28,9 @@ mod model;
 mod picture;
 mod plot;
 mod precision;
+mod precision_choices;
 mod quantize;
+mod quantize_choices;
 mod quickstart;
 mod report;
 mod run;
@@ -41,6 +44,7 @@ mod selftest_units;
 mod serve;
 pub mod server_options;
 mod simulate;
+mod simulate_arguments;
 mod simulate_report;
 mod simulate_trace;
 pub mod startup;
@@ -49,6 +53,7 @@ mod sweep;
 mod table;
 mod top;
 mod tune;
+mod tune_arguments;
 mod tune_compare;
 mod tune_subject;
 mod usage;
@@ -160,7 +165,7 @@ const COMMANDS: &[CliCommand] = &[
         name: "tune",
         sentence: "measure which kernels are the fastest here for a model",
         notes: "",
-        describe: tune::TuneArguments::augment_args,
+        describe: tune_arguments::TuneArguments::augment_args,
         run: |matches| arguments::start(matches, tune::tune),
     },
     CliCommand {
@@ -181,7 +186,7 @@ const COMMANDS: &[CliCommand] = &[
         name: "simulate",
         sentence: "replay a trace of requests on machines of any chip, predicted",
         notes: "",
-        describe: simulate::SimulateArguments::augment_args,
+        describe: simulate_arguments::SimulateArguments::augment_args,
         run: |matches| arguments::start(matches, simulate::simulate),
     },
     CliCommand {

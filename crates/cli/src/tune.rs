@@ -1,12 +1,11 @@
 //! `galatea tune`: measures the choices that a model has on this machine, and keeps what is fastest.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use galatea_runtime::tune::{
     ChoiceSource, MachineTuning, MeasuredCandidate, SearchLimits, StrategyKind, TuningDatabase,
     TuningOutcome, TuningProblem, TuningRecord, TuningSearch,
@@ -14,116 +13,12 @@ use galatea_runtime::tune::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::arguments::{choice, number, path, time};
 use super::plot::{self, PlotCurve, PlotPanel};
-use super::tune_subject::{SubjectChoices, TuneSubject};
+use super::tune_arguments::TuneArguments;
+use super::tune_subject::TuneSubject;
 use super::{say, tune_compare, write_chip};
 use crate::table::table;
 use galatea::tuning;
-
-/// Command line of `galatea tune`.
-#[derive(Debug, Args)]
-pub(super) struct TuneArguments {
-    #[arg(value_name = "MODEL|FILE", value_parser = path, num_args = 0..)]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
-    subject: SubjectChoices,
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_parser = choice(&StrategyKind::ALL),
-        help = "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates and for lists, else adaptive]"
-    )]
-    strategy: Option<StrategyKind>,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = SearchLimits::default().trials,
-        help = "the most candidates of a choice [64]"
-    )]
-    trials: usize,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        help = "times that a candidate is run [9]"
-    )]
-    samples: Option<usize>,
-    #[arg(
-        long = "seconds",
-        value_name = "S",
-        value_parser = time,
-        default_value = "60",
-        help = "the most time for all choices [60]"
-    )]
-    time: Duration,
-    #[arg(
-        long,
-        value_name = "FILE",
-        value_parser = path,
-        help = "add the records to this file [the one that sessions look at]"
-    )]
-    database: Option<PathBuf>,
-    #[arg(
-        long = "family",
-        value_name = "TEXT",
-        help = "only choices whose family has this in its name; repeatable"
-    )]
-    families: Vec<String>,
-    #[arg(long, help = "measure choices that have a record, too")]
-    again: bool,
-    #[arg(long, help = "print the choices and their candidates")]
-    list: bool,
-    #[arg(
-        long,
-        value_name = "A/B",
-        help = "compare two candidates, by number or name, wherever a choice has both"
-    )]
-    compare: Option<String>,
-    #[arg(long, help = "put the records of FILE … into --output")]
-    merge: bool,
-    #[arg(long, value_name = "FILE", value_parser = path, help = "where --merge writes")]
-    output: Option<PathBuf>,
-    #[arg(long, value_name = "FILE", value_parser = path, help = "print the records of a file")]
-    inspect: Option<PathBuf>,
-    #[arg(
-        long,
-        value_name = "FILE.svg",
-        value_parser = path,
-        help = "draw the best time so far over the candidates of each choice"
-    )]
-    plot: Option<PathBuf>,
-    #[arg(
-        long,
-        value_name = "FILE.toml",
-        value_parser = path,
-        help = "instead, without MODEL: write a file of facts about this host, measured here"
-    )]
-    write_chip: Option<PathBuf>,
-    #[arg(long, help = "print one line of JSON for each record")]
-    json: bool,
-}
-
-impl TuneArguments {
-    /// Refuses files.
-    fn without_files(&self) -> Result<(), String> {
-        self.files.first().map_or(Ok(()), |extra| Err(unexpected(extra)))
-    }
-
-    /// Returns the only file, which is a model.
-    fn model(&self) -> Result<&Path, String> {
-        match self.files.as_slice() {
-            [model] => Ok(model),
-            [] => Err("MODEL is missing".to_owned()),
-            [_, extra, ..] => Err(unexpected(extra)),
-        }
-    }
-}
-
-fn unexpected(file: &Path) -> String {
-    format!("unexpected argument '{}'", file.display())
-}
 
 /// Samples of each of two candidates that are compared.
 const COMPARED: usize = 30;
