@@ -144,19 +144,25 @@ def test_nodes_of_fp32_are_told(program, tmp_path):
 
 def test_wrong_options_are_named(program, tmp_path):
     package = tmp_path / "model.mlpackage"
+    eight_bits = ["--activations", "int8", "--calibration", "random"]
     for options, expected in [
         (["--precision", "int8"], "--precision: 'int8' found, expected fp16 or fp32"),
         (["--specification", "12"], "--specification: 12 found, expected 6 to 9"),
         (["--weights", "palette:5"], "--weights: 'palette:5' found, expected"),
         (["--shape", "IMAGE"], "--shape: 'IMAGE' found, expected INPUT=N,N,…"),
+        (["--activations", "int4"], "--activations: 'int4' found, expected int8"),
+        ([*eight_bits, "--accuracy", "2"], "--accuracy '2' found, expected"),
+    ]:
+        done = convert(program, "digits", package, *options)
+        assert done.returncode == 2 and expected in done.stderr, done.stderr
+        assert not package.exists()
+    for options, expected in [
         (["--shape", "IMAGE=1,2"], "input 'IMAGE': shape [1, 2] is given"),
         (["--shape", "image=1,1,8,8"], "there is no input 'image'"),
         (["--length", "width=3"], "no input has a length 'width'"),
-        (["--activations", "int4"], "--activations: 'int4' found, expected int8"),
         (["--activations", "int8"], "--activations int8 needs --calibration DATA"),
         (["--exclude", "Conv"], "--exclude goes with --activations int8"),
         (["--accuracy", "0.99"], "--accuracy goes with --activations int8"),
-        (["--activations", "int8", "--calibration", "random", "--accuracy", "2"], "--accuracy '2' found, expected"),
         (["--islands", "Exp"], "there is no node 'Exp' to compute in FP32"),
         (["--islands", "Conv", "--precision", "fp32"], "--islands goes with --precision fp16"),
     ]:
