@@ -8,15 +8,18 @@
 //! when it goes on; else it is computed anew, as far as it does not stay in the cache.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::cache::{BlockCache, BlockCopy, BlockSwap, BlockTable};
 
 mod clients;
+mod prompt_rows;
 mod swap;
 #[cfg(test)]
 mod tests;
 
 use clients::{SequenceRank, ServedClients};
+use prompt_rows::PromptRowLimit;
 pub use swap::SwapLimits;
 use swap::{SwapSlots, SwappedSequence};
 
@@ -147,6 +150,9 @@ pub struct SequenceScheduler {
     swap: SwapSlots,
     /// The sequence for which blocks were missing last, and how many there were.
     refused: Option<(SequenceId, usize)>,
+    prompt_rows: PromptRowLimit,
+    /// Rows of prompts in the latest plan.
+    planned_prompt_rows: usize,
 }
 
 impl SequenceScheduler {
@@ -162,6 +168,8 @@ impl SequenceScheduler {
             clients: ServedClients::default(),
             swap: SwapSlots::new(limits.swap),
             refused: None,
+            prompt_rows: PromptRowLimit::default(),
+            planned_prompt_rows: 0,
         }
     }
 
@@ -202,9 +210,17 @@ impl SequenceScheduler {
         let mut plan = StepPlan::default();
         let mut budget = self.limits.max_batched_tokens;
         self.plan_decodes(&mut plan, &mut budget);
+        let decodes = plan.tokens();
+        budget = budget.min(self.prompt_rows.rows());
         self.plan_prompts(&mut plan, &mut budget);
         self.plan_admissions(&mut plan, &mut budget);
+        self.planned_prompt_rows = plan.tokens().saturating_sub(decodes);
         plan
+    }
+
+    /// Takes note of how long the step of the latest plan took: later ones have fewer rows of prompts if it was long.
+    pub fn note_time(&mut self, time: Duration) {
+        self.prompt_rows.note(self.planned_prompt_rows, time);
     }
 
     /// The sequences that lack one token, the highest rank first.

@@ -114,6 +114,7 @@ impl DecoderWorker {
         self.note(&plan);
         self.fill(&plan);
         self.batch.need = self.need(&plan);
+        let computing = Instant::now();
         let model = &mut self.model;
         let batch = &self.batch;
         let vocabulary = model.shape().vocabulary;
@@ -133,6 +134,7 @@ impl DecoderWorker {
         match step {
             Ok(mut logits) => {
                 self.losses = 0;
+                self.scheduler.note_time(computing.elapsed());
                 self.take_results(&plan, &mut logits);
                 self.model.take_back(logits);
             }
