@@ -76,3 +76,16 @@ fn powers_of_negative_numbers_exist_for_whole_exponents_only() {
     let node = Node::new("", "Pow").input(base.unwrap()).input(exponent.unwrap());
     node.compare(Tolerance::Within(1e-5));
 }
+
+#[test]
+fn what_is_no_number_or_infinite_stays_so() {
+    let (none, all) = (f32::NAN, f32::INFINITY);
+    let odd = || Tensor::from_vec(&[7], vec![none, all, -all, -1.0, 0.0, 1.0, none]).unwrap();
+    for op in ["Exp", "Log", "Erf", "Tanh", "Sigmoid", "Softplus", "Sign", "HardSigmoid", "Relu"] {
+        Node::new("", op).input(odd()).compare(Tolerance::Within(1e-5));
+    }
+    let other = || Tensor::from_vec(&[7], vec![0.0, none, 1.0, none, none, none, 2.0]).unwrap();
+    for op in ["Min", "Max", "Pow"] {
+        Node::new("", op).input(odd()).input(other()).compare(Tolerance::Within(1e-5));
+    }
+}

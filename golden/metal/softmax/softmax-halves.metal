@@ -23,48 +23,65 @@ metal::bool4 is_nan(
     return (as_type<metal::uint4>(v) & metal::uint4(2147483647u)) > metal::uint4(2139095040u);
 }
 
+metal::float4 chosen4_(
+    metal::float4 r,
+    metal::uint4 bits,
+    metal::bool4 instead
+) {
+    return as_type<metal::float4>(metal::select(as_type<metal::uint4>(r), bits, instead));
+}
+
+metal::float4 kept_nan4_(
+    metal::float4 r_1,
+    metal::float4 x
+) {
+    metal::bool4 _e3 = is_nan(x);
+    metal::float4 _e4 = chosen4_(r_1, as_type<metal::uint4>(x), _e3);
+    return _e4;
+}
+
 metal::int4 naga_f2i32(metal::float4 value) {
     return static_cast<metal::int4>(metal::clamp(value, -2147483600.0, 2147483500.0));
 }
 
 metal::float4 exp_sum4_(
-    metal::float4 x,
+    metal::float4 x_1,
     metal::float4 rest
 ) {
-    metal::float4 r = {};
+    metal::float4 r_2 = {};
     metal::float4 q = metal::float4(0.001395049);
-    metal::float4 near = metal::clamp(x, metal::float4(-104.0), metal::float4(89.0));
+    metal::float4 near = metal::clamp(x_1, metal::float4(-104.0), metal::float4(89.0));
     metal::float4 n = metal::rint(near * 1.442695);
-    r = metal::fma(n, metal::float4(-0.69314575), near);
-    metal::float4 _e16 = r;
-    r = metal::fma(n, metal::float4(-0.0000014286068), _e16) + rest;
+    r_2 = metal::fma(n, metal::float4(-0.69314575), near);
+    metal::float4 _e16 = r_2;
+    r_2 = metal::fma(n, metal::float4(-0.0000014286068), _e16) + rest;
     metal::float4 _e22 = q;
-    metal::float4 _e23 = r;
+    metal::float4 _e23 = r_2;
     q = metal::fma(_e22, _e23, metal::float4(0.00836889));
     metal::float4 _e27 = q;
-    metal::float4 _e28 = r;
+    metal::float4 _e28 = r_2;
     q = metal::fma(_e27, _e28, metal::float4(0.041666206));
     metal::float4 _e32 = q;
-    metal::float4 _e33 = r;
+    metal::float4 _e33 = r_2;
     q = metal::fma(_e32, _e33, metal::float4(0.16666518));
     metal::float4 _e37 = q;
-    metal::float4 _e38 = r;
+    metal::float4 _e38 = r_2;
     q = metal::fma(_e37, _e38, metal::float4(0.5));
     metal::float4 _e42 = q;
-    metal::float4 _e43 = r;
-    metal::float4 _e47 = r;
+    metal::float4 _e43 = r_2;
+    metal::float4 _e47 = r_2;
     metal::float4 e = metal::fma(metal::fma(_e42, _e43, metal::float4(1.0)), _e47, metal::float4(1.0));
     metal::int4 half_ = naga_f2i32(n) >> metal::uint4(1u);
     metal::float4 first = as_type<metal::float4>(as_type<metal::int4>(as_type<metal::uint4>(half_) + as_type<metal::uint4>(metal::int4(127))) << metal::uint4(23u));
     metal::float4 second = as_type<metal::float4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(naga_f2i32(n)) - as_type<metal::uint4>(half_))) + as_type<metal::uint4>(metal::int4(127))) << metal::uint4(23u));
-    metal::bool4 _e73 = is_nan(x);
-    return metal::select((e * first) * second, x, _e73);
+    metal::float4 _e73 = kept_nan4_((e * first) * second, x_1);
+    return _e73;
 }
 
 metal::float4 exp4_(
-    metal::float4 x_1
+    metal::float4 x_2
 ) {
-    metal::float4 _e3 = exp_sum4_(x_1, metal::float4(0.0));
+    metal::float4 _e3 = exp_sum4_(x_2, metal::float4(0.0));
     return _e3;
 }
 
@@ -88,7 +105,7 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , metal::uint3 groups [[threadgroups_per_grid]]
 , uint lane [[thread_index_in_threadgroup]]
-, device type_5 const& x_2 [[buffer(0)]]
+, device type_5 const& x_3 [[buffer(0)]]
 , device type_5& y [[buffer(1)]]
 , constant Params& params [[buffer(2)]]
 , constant _mslBufferSizes& _buffer_sizes [[buffer(3)]]
@@ -129,7 +146,7 @@ struct main_Input {
             uint _e70 = params.v.inner[0].z;
             uint place = base + (_e65 * _e70);
             float _e73 = m;
-            float _e81 = x_2[place / 4u][place % 4u];
+            float _e81 = x_3[place / 4u][place % 4u];
             m = metal::max(_e73, _e81);
         }
     }
@@ -152,7 +169,7 @@ struct main_Input {
             uint _e101 = params.v.inner[0].z;
             uint place_1 = base + (_e96 * _e101);
             float _e104 = s;
-            float _e112 = x_2[place_1 / 4u][place_1 % 4u];
+            float _e112 = x_3[place_1 / 4u][place_1 % 4u];
             float _e113 = m;
             metal::float4 _e116 = exp4_(metal::float4(_e112 - _e113));
             s = _e104 + _e116.x;
@@ -179,7 +196,7 @@ struct main_Input {
                 uint _e133 = j_2;
                 uint _e138 = params.v.inner[0].z;
                 uint place_2 = base + (_e133 * _e138);
-                float _e155 = x_2[place_2 / 4u][place_2 % 4u];
+                float _e155 = x_3[place_2 / 4u][place_2 % 4u];
                 float _e156 = m;
                 metal::float4 _e159 = exp4_(metal::float4(_e155 - _e156));
                 y[place_2 / 4u][place_2 % 4u] = _e159.x * by;

@@ -67,8 +67,7 @@ pub(crate) fn activation(kind: ActivationKind, x: &str) -> String {
     let zero = "vec4<f32>(0.0)";
     // A NaN is not below 0, so it stays.
     let below = |other: &str| format!("select({x}, {other}, {x} < {zero})");
-    let clamp01 =
-        |inner: &str| format!("select(clamp({inner}, {zero}, vec4<f32>(1.0)), {x}, is_nan({x}))");
+    let clamp01 = |inner: &str| format!("kept_nan4(clamp({inner}, {zero}, vec4<f32>(1.0)), {x})");
     match kind {
         ActivationKind::Relu => below(zero),
         ActivationKind::LeakyRelu { alpha } => below(&format!("{x} * {alpha:?}f")),
@@ -221,5 +220,20 @@ pub(crate) fn converted(from: ShaderKind, to: ShaderKind, x: &str) -> String {
         (ShaderKind::Signed, ShaderKind::Unsigned) => format!("bitcast<vec4<u32>>({x})"),
         (ShaderKind::Unsigned, ShaderKind::Signed) => format!("bitcast<vec4<i32>>({x})"),
         (_, to) => format!("{}({x})", to.vector()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TEXT;
+
+    #[test]
+    fn no_function_chooses_a_nan_between_floats() {
+        // Between integers it is safe.
+        let float = |line: &&str| line.contains("select(") && !line.contains("select(full, vec4<i");
+        let chosen = TEXT.lines().filter(float).find(|line| line.contains("is_nan("));
+        assert_eq!(chosen, None);
+        let uses = TEXT.matches("kept_nan4(").count();
+        assert!(uses > 10, "{uses}");
     }
 }

@@ -28,6 +28,15 @@ fn is_nan(v: vec4<f32>) -> vec4<bool> {
 fn is_infinity(v: vec4<f32>, bits: u32) -> vec4<bool> {
     return bitcast<vec4<u32>>(v) == vec4<u32>(bits);
 }
+//# chosen4
+// Compilers that take NaNs and infinities to be absent drop a choice of them between floats, not between bits.
+fn chosen4(r: vec4<f32>, bits: vec4<u32>, instead: vec4<bool>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(select(bitcast<vec4<u32>>(r), bits, instead));
+}
+//# kept_nan4
+fn kept_nan4(r: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
+    return chosen4(r, bitcast<vec4<u32>>(x), is_nan(x));
+}
 //# with_sign
 fn with_sign(size: vec4<f32>, sign: vec4<f32>) -> vec4<f32> {
     return bitcast<vec4<f32>>((bitcast<vec4<u32>>(size) & vec4<u32>(0x7fffffffu)) | (bitcast<vec4<u32>>(sign) & vec4<u32>(0x80000000u)));
@@ -49,7 +58,7 @@ fn exp_sum4(x: vec4<f32>, rest: vec4<f32>) -> vec4<f32> {
     let half = vec4<i32>(n) >> vec4<u32>(1u);
     let first = bitcast<vec4<f32>>((half + vec4<i32>(127)) << vec4<u32>(23u));
     let second = bitcast<vec4<f32>>((vec4<i32>(n) - half + vec4<i32>(127)) << vec4<u32>(23u));
-    return select(e * first * second, x, is_nan(x));
+    return kept_nan4(e * first * second, x);
 }
 //# exp4
 fn exp4(x: vec4<f32>) -> vec4<f32> {
@@ -82,9 +91,9 @@ fn log4(x: vec4<f32>) -> vec4<f32> {
     let m = bitcast<vec4<f32>>((offset & vec4<i32>(0x007fffff)) + vec4<i32>(0x3f3504f3));
     let f = m - 1.0;
     var r = log_parts4(f, e);
-    r = select(r, x, is_nan(x) | is_infinity(x, 0x7f800000u));
-    r = select(r, bitcast<vec4<f32>>(vec4<u32>(0xff800000u)), x == vec4<f32>(0.0));
-    return select(r, bitcast<vec4<f32>>(vec4<u32>(0x7fc00000u)), x < vec4<f32>(0.0));
+    r = chosen4(r, vec4<u32>(0xff800000u), x == vec4<f32>(0.0));
+    r = chosen4(r, vec4<u32>(0x7fc00000u), x < vec4<f32>(0.0));
+    return chosen4(r, bitcast<vec4<u32>>(x), is_nan(x) | is_infinity(x, 0x7f800000u));
 }
 //# log1p4
 // Of what is not below 0.
@@ -113,7 +122,7 @@ fn erf4(x: vec4<f32>) -> vec4<f32> {
     q = fma(q, t, vec4<f32>(-1.1270893));
     q = fma(q, t, vec4<f32>(-0.00034151296));
     let far = 1.0 - exp4(q);
-    return select(with_sign(select(near, far, a >= vec4<f32>(1.0)), x), x, is_nan(x));
+    return kept_nan4(with_sign(select(near, far, a >= vec4<f32>(1.0)), x), x);
 }
 //# tanh4
 fn tanh4(x: vec4<f32>) -> vec4<f32> {
@@ -127,12 +136,12 @@ fn tanh4(x: vec4<f32>) -> vec4<f32> {
     p = fma(p, u, vec4<f32>(-0.3333333));
     let near = fma(p * u, a, a);
     let far = 1.0 - 2.0 / (exp4(2.0 * min(a, vec4<f32>(15.0))) + 1.0);
-    return select(with_sign(select(near, far, a >= vec4<f32>(0.625)), x), x, is_nan(x));
+    return kept_nan4(with_sign(select(near, far, a >= vec4<f32>(0.625)), x), x);
 }
 //# sigmoid4
 fn sigmoid4(x: vec4<f32>) -> vec4<f32> {
     let s = 1.0 / (1.0 + exp4(-x));
-    return select(s, x, is_nan(x));
+    return kept_nan4(s, x);
 }
 //# expm14
 fn expm14(x: vec4<f32>) -> vec4<f32> {
@@ -148,7 +157,7 @@ fn expm14(x: vec4<f32>) -> vec4<f32> {
 //# softplus4
 fn softplus4(x: vec4<f32>) -> vec4<f32> {
     let rest = log1p4(exp4(-abs(x)));
-    return select(max(x, vec4<f32>(0.0)) + rest, x, is_nan(x));
+    return kept_nan4(max(x, vec4<f32>(0.0)) + rest, x);
 }
 //# gelu4
 // Near 0 a polynomial; further out what the lower tail lacks, so that nothing cancels there.
@@ -183,7 +192,7 @@ fn gelu4(x: vec4<f32>) -> vec4<f32> {
     w = fma(w, inverse, vec4<f32>(-0.39888343));
     w = fma(w, inverse, vec4<f32>(0.3989421));
     let t = select(m, w, a > vec4<f32>(4.0)) * exp_sum4(u * -0.5, rest);
-    return select(select(max(x, vec4<f32>(0.0)) - t, near, a < vec4<f32>(0.75)), x, is_nan(x));
+    return kept_nan4(select(max(x, vec4<f32>(0.0)) - t, near, a < vec4<f32>(0.75)), x);
 }
 //# gelu_tanh4
 fn gelu_tanh4(x: vec4<f32>) -> vec4<f32> {
@@ -295,13 +304,16 @@ fn power4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     p = select(p, size, b == vec4<f32>(1.0));
     p = select(p, size * size, b == vec4<f32>(2.0));
     p = select(p, size * size * size, b == vec4<f32>(3.0));
-    let infinite = bitcast<vec4<f32>>(vec4<u32>(0x7f800000u));
-    p = select(p, select(vec4<f32>(0.0), infinite, b < vec4<f32>(0.0)), size == vec4<f32>(0.0));
-    let negative = (bitcast<vec4<u32>>(a) & vec4<u32>(0x80000000u)) != vec4<u32>();
-    p = select(p, -p, negative & odd);
+    let infinite = select(vec4<u32>(), vec4<u32>(0x7f800000u), b < vec4<f32>(0.0));
+    p = chosen4(p, infinite, size == vec4<f32>(0.0));
+    let sign = bitcast<vec4<u32>>(a) & vec4<u32>(0x80000000u);
+    p = chosen4(p, bitcast<vec4<u32>>(p) ^ sign, odd);
     let lacks = (a < vec4<f32>(0.0)) & !whole;
-    p = select(p, bitcast<vec4<f32>>(vec4<u32>(0x7fc00000u)), lacks | is_nan(a) | is_nan(b));
-    return select(p, vec4<f32>(1.0), (b == vec4<f32>(0.0)) | (a == vec4<f32>(1.0)));
+    p = chosen4(p, vec4<u32>(0x7fc00000u), lacks | is_nan(a) | is_nan(b));
+    // Compared by bits, since a NaN may equal anything.
+    let size_b = bitcast<vec4<u32>>(b) & vec4<u32>(0x7fffffffu);
+    let one = (size_b == vec4<u32>()) | (bitcast<vec4<u32>>(a) == vec4<u32>(0x3f800000u));
+    return chosen4(p, vec4<u32>(0x3f800000u), one);
 }
 //# whole_power4
 fn whole_power4(a: vec4<i32>, b: vec4<i32>) -> vec4<i32> {
@@ -321,15 +333,15 @@ fn whole_power4(a: vec4<i32>, b: vec4<i32>) -> vec4<i32> {
 }
 //# min4
 fn min4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    return select(min(a, b), a + b, is_nan(a) | is_nan(b));
+    return kept_nan4(kept_nan4(min(a, b), a), b);
 }
 //# max4
 fn max4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    return select(max(a, b), a + b, is_nan(a) | is_nan(b));
+    return kept_nan4(kept_nan4(max(a, b), a), b);
 }
 //# sign4
 fn sign4(x: vec4<f32>) -> vec4<f32> {
-    return select(sign(x), x, is_nan(x));
+    return kept_nan4(sign(x), x);
 }
 //# c_remainder4
 fn c_remainder4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
