@@ -16,6 +16,7 @@ mod dependencies;
 mod examples;
 mod gpu;
 mod macos;
+mod msl;
 mod names;
 mod neon;
 mod process;

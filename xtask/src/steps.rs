@@ -9,7 +9,8 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, chips, dependencies, examples, gpu, macos, names, neon, python, rooms, sizes, targets,
+    arrows, chips, dependencies, examples, gpu, macos, msl, names, neon, python, rooms, sizes,
+    targets,
 };
 
 /// One check that can run alone.
@@ -84,6 +85,12 @@ pub(crate) const STEPS: &[CheckStep] = &[
         what: "the GPU provider's tests on a Vulkan device",
         concerns: |scope| scope.has("gpu") || scope.has_program(),
         run: gpu::test,
+    },
+    CheckStep {
+        name: "msl",
+        what: "the Metal texts of kernels, compiled by clang",
+        concerns: |scope| scope.has_tests("gpu"),
+        run: |workspace, _| msl::test(workspace),
     },
     CheckStep {
         name: "quickstart",
