@@ -44,6 +44,8 @@ pub struct GpuUse {
 )]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuMemory {
+    /// Runs that the GPU reported as done though a part of them did not come to its end.
+    pub lost_runs: u64,
     /// Its number.
     pub number: usize,
     /// The name that its driver gives.

@@ -1,6 +1,7 @@
 //! A program with GPUs: open devices are shared by all sessions, and watched where somebody asks for it.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use galatea_gpu::{BufferReach, GpuDevice, MemoryLimit, PoolConfig, TimingObserver};
@@ -187,7 +188,14 @@ fn memory_of(number: usize, device: &GpuDevice) -> GpuMemory {
     let classes = found.classes.into_iter().filter(|class| class.used + class.free > 0);
     let buffers = classes.map(|class| (reach(class.reach), class.bytes, class.used, class.free));
     let name = device.capabilities().name.clone();
-    GpuMemory { number, name, bytes, buffers: buffers.collect(), prefetch: prefetch_of(device) }
+    GpuMemory {
+        lost_runs: device.counters.lost_runs.load(Ordering::Relaxed),
+        number,
+        name,
+        bytes,
+        buffers: buffers.collect(),
+        prefetch: prefetch_of(device),
+    }
 }
 
 fn prefetch_of(device: &GpuDevice) -> Option<GpuPrefetch> {

@@ -29,6 +29,18 @@ fn counted(labels: &[(&str, &str)], value: f64) -> Metric {
     metric
 }
 
+/// Runs that GPUs lost without a word; none where no GPU is open.
+fn lost_runs(gpus: &[GpuMemory]) -> Option<MetricFamily> {
+    let count = |gpu: &GpuMemory| {
+        let device = gpu.number.to_string();
+        counted(&[("gpu", &device), ("name", &gpu.name)], gpu.lost_runs as f64)
+    };
+    let counts: Vec<Metric> = gpus.iter().map(count).collect();
+    let help = "Runs that GPUs reported as done and did not finish";
+    let some = !counts.is_empty();
+    some.then(|| family("metal_lost_runs_total", help, MetricType::COUNTER, counts))
+}
+
 /// Families of weights that are brought to GPUs while models run; none where no model needs that.
 fn prefetch(gpus: &[GpuMemory]) -> Vec<MetricFamily> {
     let mut touches = Vec::new();
@@ -90,7 +102,7 @@ pub(super) fn page(gpus: &[GpuMemory]) -> Vec<MetricFamily> {
     ];
     let named = families.into_iter().filter(|(_, _, metrics)| !metrics.is_empty());
     let memory = named.map(|(name, help, all)| family(name, help, MetricType::GAUGE, all));
-    memory.chain(prefetch(gpus)).collect()
+    memory.chain(lost_runs(gpus)).chain(prefetch(gpus)).collect()
 }
 
 #[cfg(test)]
@@ -103,6 +115,7 @@ mod tests {
     #[test]
     fn every_gpu_says_what_its_memory_is_used_for() {
         let gpu = GpuMemory {
+            lost_runs: 2,
             number: 1,
             name: "M4".to_owned(),
             bytes: vec![("used", 512), ("budget", 4096)],
@@ -123,6 +136,7 @@ mod tests {
             r#"metal_memory_pool_buffers{class_bytes="256",gpu="1",memory="shared",name="M4",state="used"} 2"#,
             r#"metal_prefetch_touches{gpu="1",name="M4",result="late"} 3"#,
             r#"metal_prefetch_stall_seconds{gpu="1",name="M4"} 0.5"#,
+            r#"metal_lost_runs_total{gpu="1",name="M4"} 2"#,
             r#"metal_prefetch_distance{gpu="1",name="M4"} 4"#,
         ] {
             assert!(text.contains(line), "{text}");
