@@ -1,7 +1,7 @@
 //! Compiles the Metal texts of `golden/metal` with clang, against a stand-in for Metal's standard library.
 //!
 //! Apple's compiler is on no machine of the checks. What this shows is that a text is well-formed C++14 with Metal's
-//! names, types and conversions.
+//! names, types and conversions, and that texts compute what the reference computes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::process::run;
+use crate::programs;
 use crate::workspace::WorkspaceFolders;
 
 const COMPILER: &str = "clang++";
@@ -20,6 +22,12 @@ const HEADERS: &str = "crates/gpu/tests/metal/shim";
 
 /// Folder of the texts.
 const TEXTS: &str = "golden/metal";
+
+/// The tests that run texts, the variable that gives them a folder for programs, and the file there in which they
+/// leave how many texts ran.
+const PROGRAM: &str = "gpu/metal";
+const FOLDER: &str = "GALATEA_METAL_PROGRAMS";
+const COUNT: &str = "run.txt";
 
 /// Clang's options for a text: Metal is C++14 without `double`, and its attributes are unknown elsewhere.
 const OPTIONS: &[&str] = &[
@@ -52,8 +60,27 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     if !refused.is_empty() {
         return Err(format!("{} texts are refused:\n{}", refused.len(), refused.join("\n")));
     }
-    println!("{} texts parsed", texts.len());
+    let run = run_texts(workspace)?;
+    println!("{} texts parsed, {run} run", texts.len());
     Ok(())
+}
+
+/// Runs texts as programs of the CPU, beside the reference. Returns how many ran.
+fn run_texts(workspace: &WorkspaceFolders) -> Result<usize, String> {
+    let programs = programs::build(workspace)?;
+    let program = programs.iter().find(|program| program.name() == PROGRAM);
+    let program = program.ok_or_else(|| format!("there are no tests {PROGRAM}"))?;
+    let folder = workspace.target.join("msl");
+    let count = folder.join(COUNT);
+    // What an earlier run left says nothing of this one.
+    if count.exists() {
+        fs::remove_file(&count).map_err(|error| format!("{}: {error}", count.display()))?;
+    }
+    let mut command = program.command(None);
+    run(command.args(["computed::", "--nocapture"]).env(FOLDER, &folder))?;
+    let text = fs::read_to_string(&count);
+    let text = text.map_err(|error| format!("{}: {error}", count.display()))?;
+    text.trim().parse().map_err(|error| format!("{}: {error}", count.display()))
 }
 
 /// Returns the texts of all families, in order.

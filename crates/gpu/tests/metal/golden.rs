@@ -66,6 +66,13 @@ fn present(device: &str) -> BTreeSet<PathBuf> {
     files.map(|path| path.strip_prefix(folder()).unwrap().to_owned()).collect()
 }
 
+/// Returns the texts that are kept whole, with their files.
+pub(crate) fn kept() -> BTreeMap<String, PathBuf> {
+    let texts = present("apple").into_iter();
+    let texts = texts.filter(|path| path.extension().is_some_and(|extension| extension == "metal"));
+    texts.map(|path| (fs::read_to_string(folder().join(&path)).unwrap(), path)).collect()
+}
+
 /// Compares the texts of a device with those that were looked at, or writes them.
 pub(crate) fn compare(device: &str, texts: &[Text]) {
     let files = files(device, texts);

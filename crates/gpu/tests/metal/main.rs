@@ -10,10 +10,14 @@
     reason = "a test fails by panicking"
 )]
 
+mod cases;
+mod compiled;
+mod computed;
 mod golden;
 #[path = "../support/matrices.rs"]
 mod matrices;
 mod specimens;
+mod steps;
 #[path = "../support/mod.rs"]
 mod support;
 mod translate;

@@ -27,9 +27,9 @@ use crate::matrices::{Made, formats};
 const TYPES: [DataType; 2] = [DataType::Fp32, DataType::Fp16];
 
 /// Shapes of inputs and outputs.
-type Lens<'a> = &'a [(DataType, &'a [usize])];
+pub(crate) type Lens<'a> = &'a [(DataType, &'a [usize])];
 
-fn shapes(inputs: Lens, outputs: Lens) -> NodeShapes {
+pub(crate) fn shapes(inputs: Lens, outputs: Lens) -> NodeShapes {
     let all = |list: Lens| {
         list.iter().map(|(dtype, shape)| Some(ValueShape::new(*dtype, shape.to_vec()))).collect()
     };
@@ -85,14 +85,13 @@ fn made(rows: usize, columns: usize, at: usize) -> Arc<dyn BlockWeights> {
     Arc::new(Made { rows, columns, format, scales, seed: 1, at: None })
 }
 
-/// Runs an operator of the house in a session, in both precisions.
-fn run(
-    subject: &mut Subject<'_>,
+/// Makes a graph of one operator of the house.
+pub(crate) fn graph_of(
     op: &str,
     operator: Arc<dyn Operator>,
     inputs: &[Tensor],
     outputs: usize,
-) {
+) -> Graph {
     let mut graph = Graph::new("specimen");
     graph.opsets.insert(GALATEA_DOMAIN.into(), 1);
     for (at, input) in inputs.iter().enumerate() {
@@ -106,6 +105,18 @@ fn run(
     graph.outputs.clone_from(&results);
     let results = results.into_iter().map(Some).collect();
     graph.add_operator(GALATEA_DOMAIN, op, operator, given, results);
+    graph
+}
+
+/// Runs an operator of the house in a session, in both precisions.
+fn run(
+    subject: &mut Subject<'_>,
+    op: &str,
+    operator: Arc<dyn Operator>,
+    inputs: &[Tensor],
+    outputs: usize,
+) {
+    let graph = graph_of(op, operator, inputs, outputs);
     for precision in [Precision::Fp32, Precision::Fp16] {
         subject.run(&graph, inputs.to_vec(), precision).unwrap();
     }
