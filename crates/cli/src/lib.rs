@@ -39,8 +39,6 @@ mod sample;
 mod sample_chat;
 mod samples;
 mod selftest;
-mod selftest_suite;
-mod selftest_units;
 mod serve;
 pub mod server_options;
 mod simulate;
@@ -191,7 +189,7 @@ const COMMANDS: &[CliCommand] = &[
     },
     CliCommand {
         name: "selftest",
-        sentence: "run Core ML packages on every device here, as a report to send in",
+        sentence: "test what this machine can do on every device, as a report to send in",
         notes: "",
         describe: selftest::SelftestArguments::augment_args,
         run: |matches| arguments::start(matches, selftest::selftest),
@@ -214,6 +212,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match rest.first().and_then(|name| name.to_str()) {
         Some("serve") => finish(serve::serve(&rest[1..])),
         Some(core_ml_worker::NAME) => finish(core_ml_worker::serve()),
+        Some(selftest::SUBJECT) => {
+            finish(selftest::test_subject(rest.get(1).and_then(|task| task.to_str())))
+        }
+        Some(selftest::SWEEPER) => {
+            finish(selftest::sweep(rest.get(1).and_then(|one| one.to_str())))
+        }
         None if rest.is_empty() => run(&[OsString::from("galatea"), OsString::from("help")]),
         _ => run(&arguments),
     }

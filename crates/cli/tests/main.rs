@@ -21,3 +21,4 @@ mod core_ml_worker;
 mod metal_config;
 mod model_cache;
 mod program;
+mod selftest;

@@ -1,6 +1,7 @@
 //! The compute units that `galatea selftest` runs packages on, and one run of a package on one of them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_apple::coreml::{
@@ -9,11 +10,12 @@ use galatea_apple::coreml::{
 };
 use galatea_formats::coreml;
 use galatea_graph::converted;
-use galatea_runtime::{Run, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::engine;
-use super::selftest_suite::SelftestSubject;
+use super::suite::SelftestSubject;
+use super::task::SelftestEffort;
+use crate::engine;
 use galatea::devices::{self, ProviderList};
 
 /// Device or interpreter that a package runs on.
@@ -34,23 +36,49 @@ impl SelftestUnit {
     }
 }
 
-/// Every unit of this machine: the interpreter on the processor and on each GPU, and those of Core ML.
-pub(super) fn all() -> Vec<SelftestUnit> {
+/// Every unit of this machine: the interpreter on the CPU and on each GPU, and those of Core ML.
+pub(super) fn all(effort: SelftestEffort) -> Vec<SelftestUnit> {
     let mut found = Vec::new();
     for name in ["reference", "cpu"] {
         if let Ok(providers) = engine().providers(Some(name)) {
             found.push(SelftestUnit::Interpreter { name: name.to_owned(), providers });
         }
     }
-    for (number, gpu) in
-        engine().gpu_providers(devices::SoftwareGpus::Ignored).into_iter().enumerate()
-    {
-        let gpu = gpu.forced().unwrap_or(gpu);
-        let providers = std::iter::once(gpu).chain(devices::processor()).collect();
-        found.push(SelftestUnit::Interpreter { name: format!("gpu:{number}"), providers });
-    }
+    found.extend(gpus(effort));
     found.extend(core_ml());
     found
+}
+
+/// Each GPU; those that the CPU emulates in a full test only.
+fn gpus(effort: SelftestEffort) -> Vec<SelftestUnit> {
+    let software = match effort {
+        SelftestEffort::Quick => devices::SoftwareGpus::Ignored,
+        SelftestEffort::Full => devices::SoftwareGpus::Counted,
+    };
+    let gpus = engine().gpu_providers(software).into_iter().enumerate();
+    let unit = |(number, gpu): (usize, Arc<dyn ExecutionProvider>)| {
+        let gpu = gpu.forced().unwrap_or(gpu);
+        let providers = std::iter::once(gpu).chain(devices::processor()).collect();
+        SelftestUnit::Interpreter { name: format!("gpu:{number}"), providers }
+    };
+    gpus.map(unit).collect()
+}
+
+/// Finds the unit of that name, and opens no other.
+///
+/// # Errors
+/// Fails when there is none.
+pub(super) fn find(name: &str, effort: SelftestEffort) -> Result<SelftestUnit, String> {
+    let all = match name {
+        "reference" | "cpu" => {
+            let providers = engine().providers(Some(name))?;
+            return Ok(SelftestUnit::Interpreter { name: name.to_owned(), providers });
+        }
+        _ if name.starts_with("gpu:") => gpus(effort),
+        _ => core_ml(),
+    };
+    let found = all.into_iter().find(|unit| unit.name() == name);
+    found.ok_or_else(|| format!("there is no unit '{name}'"))
 }
 
 /// Core ML's, as far as there are devices for them. Before macOS 14 nobody says which there are.
@@ -87,13 +115,6 @@ pub(super) struct SelftestOutcome {
     pub(super) later_ms: Option<f64>,
     /// Device on which Core ML plans to run each operator.
     pub(super) plan: Vec<CoreMlPlannedOperator>,
-}
-
-impl SelftestOutcome {
-    /// Returns whether the results are as expected.
-    pub(super) fn passed(&self) -> bool {
-        self.error.is_none()
-    }
 }
 
 /// Runs behind the first that are timed.
@@ -261,12 +282,36 @@ fn compare(
     found: &[(String, Tensor)],
     outcome: &mut SelftestOutcome,
 ) -> Result<(), String> {
+    let worst = difference(&subject.expected, found)?;
+    outcome.difference = Some(worst);
+    within(worst, subject.tolerance)
+}
+
+/// Says by how much a difference is too large, if it is.
+///
+/// # Errors
+/// Fails when it is.
+pub(super) fn within(worst: f64, tolerance: f64) -> Result<(), String> {
+    match worst <= tolerance {
+        true => Ok(()),
+        false => Err(format!("off by {worst:.2e} of the largest value, allowed {tolerance:.0e}")),
+    }
+}
+
+/// Returns the largest difference as a share of the largest value of an output.
+///
+/// # Errors
+/// Fails when an output is missing or has another shape.
+pub(super) fn difference(
+    expected: &[(String, Tensor)],
+    found: &[(String, Tensor)],
+) -> Result<f64, String> {
     let wide = |tensor: &Tensor| {
         let wide = converted(tensor, DataType::Fp64).and_then(|wide| Ok(wide.to_vec::<f64>()?));
         wide.map_err(|error| error.to_string())
     };
     let mut worst: f64 = 0.0;
-    for (name, expected) in &subject.expected {
+    for (name, expected) in expected {
         let result = found.iter().find(|(known, _)| known == name);
         let (_, result) = result.ok_or_else(|| format!("output '{name}' is missing"))?;
         if result.elements() != expected.elements() {
@@ -286,14 +331,7 @@ fn compare(
             worst = worst.max(if off.is_nan() { f64::INFINITY } else { off });
         }
     }
-    outcome.difference = Some(worst);
-    match worst <= subject.tolerance {
-        true => Ok(()),
-        false => Err(format!(
-            "off by {worst:.2e} of the largest value, allowed {:.0e}",
-            subject.tolerance
-        )),
-    }
+    Ok(worst)
 }
 
 #[cfg(test)]
@@ -346,6 +384,6 @@ mod tests {
     #[test]
     fn off_macos_there_are_no_units_of_core_ml() {
         assert!(core_ml().is_empty());
-        assert!(all().iter().any(|unit| unit.name() == "cpu"));
+        assert!(all(SelftestEffort::Quick).iter().any(|unit| unit.name() == "cpu"));
     }
 }

@@ -9,7 +9,7 @@ use galatea_formats::{npy, onnx};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, converted, evaluate};
 use galatea_tensor::{DataType, Tensor};
 
-use super::arguments::NamedLength;
+use super::task::SubjectLength;
 
 /// A package with what it is given and what it has to give.
 pub(super) struct SelftestSubject {
@@ -53,22 +53,22 @@ impl RepeatableNumbers {
 }
 
 /// A graph in the making.
-struct GraphBuild {
-    graph: Graph,
+pub(super) struct GraphBuild {
+    pub(super) graph: Graph,
     numbers: RepeatableNumbers,
-    inputs: Vec<Tensor>,
+    pub(super) inputs: Vec<Tensor>,
 }
 
-type MadeSubject = Result<ValueId, String>;
+pub(super) type MadeSubject = Result<ValueId, String>;
 
 impl GraphBuild {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut graph = Graph::new("selftest");
         graph.opsets.insert(String::new(), 20);
         Self { graph, numbers: RepeatableNumbers::new(seed), inputs: Vec::new() }
     }
 
-    fn input(&mut self, name: &str, shape: &[usize]) -> MadeSubject {
+    pub(super) fn input(&mut self, name: &str, shape: &[usize]) -> MadeSubject {
         let id = self.graph.value_named(name);
         let dims = shape.iter().map(|&len| Dim::Known(len)).collect();
         self.graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
@@ -78,16 +78,16 @@ impl GraphBuild {
     }
 
     /// Weights whose products stay as large as what they multiply.
-    fn weight(&mut self, shape: &[usize], inner: u16) -> MadeSubject {
+    pub(super) fn weight(&mut self, shape: &[usize], inner: u16) -> MadeSubject {
         let tensor = self.numbers.tensor(shape, (3.0 / f32::from(inner)).sqrt())?;
         Ok(self.graph.add_constant("weight", tensor))
     }
 
-    fn ints(&mut self, all: &[i64]) -> ValueId {
+    pub(super) fn ints(&mut self, all: &[i64]) -> ValueId {
         self.graph.add_constant("ints", Tensor::vector(all.to_vec()))
     }
 
-    fn op(
+    pub(super) fn op(
         &mut self,
         name: &str,
         named: &[(&str, AttributeValue)],
@@ -102,12 +102,12 @@ impl GraphBuild {
         Ok(output)
     }
 
-    fn plain(&mut self, name: &str, inputs: &[ValueId]) -> MadeSubject {
+    pub(super) fn plain(&mut self, name: &str, inputs: &[ValueId]) -> MadeSubject {
         self.op(name, &[], inputs)
     }
 
     /// Names the results of the graph.
-    fn ends(mut self, outputs: &[(&str, ValueId)]) -> Result<Self, String> {
+    pub(super) fn ends(mut self, outputs: &[(&str, ValueId)]) -> Result<Self, String> {
         for (name, id) in outputs {
             let output = self.graph.value_named(name);
             let none = Attributes::new();
@@ -121,7 +121,7 @@ impl GraphBuild {
     }
 }
 
-fn list(all: &[i64]) -> AttributeValue {
+pub(super) fn list(all: &[i64]) -> AttributeValue {
     AttributeValue::Ints(all.to_vec())
 }
 
@@ -271,17 +271,22 @@ const SUITE: &[SuiteRow] = &[
     ("layers-palette", layers, WeightCompression::Palette { bits: 8, group: 0 }, FEW_BITS),
 ];
 
-/// Writes the suite into a folder.
+/// Names the packages of the suite.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SUITE.iter().map(|(name, _, _, _)| *name)
+}
+
+/// Writes a package of the suite into a folder.
 ///
 /// # Errors
-/// Fails when a graph is not converted, or the folder cannot be written to.
-pub(super) fn embedded(folder: &Path) -> Result<Vec<SelftestSubject>, String> {
-    let each = SUITE.iter().map(|&(name, make, compression, tolerance)| {
-        let build = make()?;
-        let options = ConvertOptions { compression, ..ConvertOptions::default() };
-        written(folder, name, &build.graph, &build.inputs, &options, tolerance)
-    });
-    each.collect()
+/// Fails when there is none of that name, its graph is not converted, or the folder cannot be written to.
+pub(super) fn embedded(folder: &Path, name: &str) -> Result<SelftestSubject, String> {
+    let row = SUITE.iter().find(|(known, _, _, _)| *known == name);
+    let &(name, make, compression, tolerance) =
+        row.ok_or_else(|| format!("there is no subject '{name}'"))?;
+    let build = make()?;
+    let options = ConvertOptions { compression, ..ConvertOptions::default() };
+    written(folder, name, &build.graph, &build.inputs, &options, tolerance)
 }
 
 /// A graph as a package, with what the reference gives for it.
@@ -330,7 +335,10 @@ fn as_taken(mut subject: SelftestSubject) -> Result<SelftestSubject, String> {
 }
 
 /// Files of a folder that end so, in the order of their names.
-fn ending(folder: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
+///
+/// # Errors
+/// Fails when the folder cannot be read.
+pub(super) fn ending(folder: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(folder);
     let entries = entries.map_err(|error| format!("{}: {error}", folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -340,7 +348,8 @@ fn ending(folder: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn stem(path: &Path) -> String {
+/// Name of a file without its end.
+pub(super) fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -362,87 +371,78 @@ fn seeded(
     converted(&wide, dtype).map_err(|error| error.to_string())
 }
 
-/// The ONNX models of a folder as packages; lengths that are not known are 1 unless they are given.
+/// Makes a package of an ONNX model; lengths that are not known are 1 unless they are given.
 ///
 /// # Errors
-/// Fails when a model cannot be read, converted or evaluated.
-pub(super) fn models(
-    from: &Path,
+/// Fails when the model cannot be read, converted or evaluated.
+pub(super) fn model(
+    path: &Path,
     folder: &Path,
-    lengths: &[NamedLength],
-) -> Result<Vec<Result<SelftestSubject, String>>, String> {
-    let one = |path: &PathBuf| {
-        let model = onnx::load_model(path).map_err(|error| error.to_string())?;
-        let mut options = ConvertOptions::default();
-        let mut inputs = Vec::new();
-        let mut numbers = RepeatableNumbers::new(8);
-        let number = |name: &str| {
-            Some(lengths.iter().find(|one| one.name == name).map_or(1, |one| one.length))
-        };
-        for &id in &model.graph.inputs {
-            let value = model.graph.value(id);
-            let fact =
-                value.declared.as_ref().ok_or_else(|| format!("no type of '{}'", value.name));
-            let fact = fact?;
-            let dims = fact.shape.as_ref();
-            let dims = dims.ok_or_else(|| format!("no number of axes of '{}'", value.name))?;
-            let shape: Vec<usize> =
-                dims.iter().map(|dim| dim.evaluate(&number).unwrap_or(1)).collect();
-            inputs.push(seeded(&mut numbers, fact.dtype, &shape)?);
-            options.shapes.insert(value.name.clone(), shape);
-        }
-        written(folder, &stem(path), &model.graph, &inputs, &options, HALF)
-    };
-    let paths = ending(from, "onnx")?;
-    let told = |path: &PathBuf| one(path).map_err(|error| format!("{}: {error}", path.display()));
-    Ok(paths.iter().map(told).collect())
+    lengths: &[SubjectLength],
+) -> Result<SelftestSubject, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let model = onnx::load_model(path).map_err(|error| failed(&error))?;
+    let mut options = ConvertOptions::default();
+    let mut inputs = Vec::new();
+    let mut numbers = RepeatableNumbers::new(8);
+    let number =
+        |name: &str| Some(lengths.iter().find(|one| one.name == name).map_or(1, |one| one.length));
+    for &id in &model.graph.inputs {
+        let value = model.graph.value(id);
+        let fact = value.declared.as_ref();
+        let fact = fact.ok_or_else(|| failed(&format!("no type of '{}'", value.name)))?;
+        let dims = fact.shape.as_ref();
+        let dims = dims.ok_or_else(|| failed(&format!("no number of axes of '{}'", value.name)))?;
+        let shape: Vec<usize> = dims.iter().map(|dim| dim.evaluate(&number).unwrap_or(1)).collect();
+        inputs.push(seeded(&mut numbers, fact.dtype, &shape)?);
+        options.shapes.insert(value.name.clone(), shape);
+    }
+    written(folder, &stem(path), &model.graph, &inputs, &options, HALF)
+        .map_err(|error| failed(&error))
 }
 
-/// Reads the packages of a folder. `NAME.inputs.npz` beside `NAME.mlpackage` holds its inputs, else seeded
-/// numbers are used. `NAME.outputs.npz` holds the expected outputs, else the reference evaluates the program.
+/// Reads a package. `NAME.inputs.npz` beside `NAME.mlpackage` holds its inputs, else seeded numbers are used.
+/// `NAME.outputs.npz` holds the expected outputs, else the reference evaluates the program.
 ///
 /// # Errors
-/// Fails when the folder cannot be read.
-pub(super) fn packages(from: &Path) -> Result<Vec<Result<SelftestSubject, String>>, String> {
-    let one = |path: &PathBuf| {
-        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let model = coreml::load(path).map_err(|error| failed(&error))?;
-        let function = model.function(None).map_err(|error| failed(&error))?;
-        if !function.states.is_empty() {
-            return Err(failed(&"a package with states, which this test does not run"));
+/// Fails when a file cannot be read, or the package is one that this test does not run.
+pub(super) fn package(path: &Path) -> Result<SelftestSubject, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let model = coreml::load(path).map_err(|error| failed(&error))?;
+    let function = model.function(None).map_err(|error| failed(&error))?;
+    if !function.states.is_empty() {
+        return Err(failed(&"a package with states, which this test does not run"));
+    }
+    let beside = |end: &str| path.with_file_name(format!("{}.{end}.npz", stem(path)));
+    let read = |path: &Path| npy::read_npz(path).map_err(|error| failed(&error));
+    let inputs: Vec<(String, Tensor)> = match beside("inputs") {
+        path if path.exists() => read(&path)?,
+        _ => {
+            let mut numbers = RepeatableNumbers::new(9);
+            let one = |feature: &coreml::ModelFeature| match &feature.kind {
+                FeatureType::Array { dtype, shape, .. } => {
+                    Ok((feature.name.clone(), seeded(&mut numbers, *dtype, shape)?))
+                }
+                _ => Err(failed(&format!("input '{}' is no array", feature.name))),
+            };
+            function.inputs.iter().map(one).collect::<Result<_, String>>()?
         }
-        let beside = |end: &str| from.join(format!("{}.{end}.npz", stem(path)));
-        let read = |path: &Path| npy::read_npz(path).map_err(|error| failed(&error));
-        let inputs: Vec<(String, Tensor)> = match beside("inputs") {
-            path if path.exists() => read(&path)?,
-            _ => {
-                let mut numbers = RepeatableNumbers::new(9);
-                let one = |feature: &coreml::ModelFeature| match &feature.kind {
-                    FeatureType::Array { dtype, shape, .. } => {
-                        Ok((feature.name.clone(), seeded(&mut numbers, *dtype, shape)?))
-                    }
-                    _ => Err(failed(&format!("input '{}' is no array", feature.name))),
-                };
-                function.inputs.iter().map(one).collect::<Result<_, String>>()?
-            }
-        };
-        let mut subject = as_taken(SelftestSubject {
-            name: stem(path),
-            package: path.clone(),
-            inputs,
-            expected: Vec::new(),
-            tolerance: HALF,
-        })?;
-        subject.expected = match beside("outputs") {
-            path if path.exists() => read(&path)?,
-            _ => {
-                let fed: Vec<Tensor> = subject.inputs.iter().map(|(_, one)| one.clone()).collect();
-                let found = evaluate::run(&function.graph, &fed).map_err(|error| failed(&error))?;
-                let names = function.outputs.iter().map(|feature| feature.name.clone());
-                names.zip(found).collect()
-            }
-        };
-        Ok(subject)
     };
-    Ok(ending(from, "mlpackage")?.iter().map(one).collect())
+    let mut subject = as_taken(SelftestSubject {
+        name: stem(path),
+        package: path.to_owned(),
+        inputs,
+        expected: Vec::new(),
+        tolerance: HALF,
+    })?;
+    subject.expected = match beside("outputs") {
+        path if path.exists() => read(&path)?,
+        _ => {
+            let fed: Vec<Tensor> = subject.inputs.iter().map(|(_, one)| one.clone()).collect();
+            let found = evaluate::run(&function.graph, &fed).map_err(|error| failed(&error))?;
+            let names = function.outputs.iter().map(|feature| feature.name.clone());
+            names.zip(found).collect()
+        }
+    };
+    Ok(subject)
 }
