@@ -272,10 +272,10 @@ fn chosen(cases: Vec<Case>, kept: &BTreeMap<String, PathBuf>, kernels: &mut Kern
     let mut chosen = Vec::new();
     for case in cases {
         let texts: Vec<String> = case.shaders().map(|one| kernels.text(one).to_owned()).collect();
-        let new = texts
-            .iter()
-            .filter(|text| kept.contains_key(*text))
-            .fold(false, |new, text| run.insert(text.clone()) || new);
+        let mut new = false;
+        for text in texts.into_iter().filter(|text| kept.contains_key(text)) {
+            new |= run.insert(text);
+        }
         if new {
             chosen.push(case);
         }

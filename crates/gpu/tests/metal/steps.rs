@@ -70,12 +70,15 @@ fn dispatch(rest: &mut DebugText<'_>) -> Option<ShaderDispatch> {
 }
 
 fn binding(rest: &mut DebugText<'_>) -> Option<ShaderBinding> {
-    let kinds: [(&str, fn(usize) -> ShaderBinding); 3] = [
-        ("Input(", ShaderBinding::Input),
-        ("Output(", ShaderBinding::Output),
-        ("Scratch(", ShaderBinding::Scratch),
-    ];
-    let (_, make) = kinds.into_iter().find(|(name, _)| rest.skip(name))?;
+    let make = if rest.skip("Input(") {
+        ShaderBinding::Input
+    } else if rest.skip("Output(") {
+        ShaderBinding::Output
+    } else if rest.skip("Scratch(") {
+        ShaderBinding::Scratch
+    } else {
+        return None;
+    };
     let found = make(rest.number());
     rest.take(")");
     Some(found)
