@@ -114,8 +114,7 @@ fn packages_pass_here_and_the_pages_and_reports_are_written() {
     assert_eq!(all["subjects"][0]["subject"], "peaks");
     assert!(fs::read_to_string(file("page.html")).unwrap().contains("<td>layers</td>"));
     let report = folder.report().to_string_lossy().into_owned();
-    let compare = Command::new(env!("CARGO_BIN_EXE_galatea"));
-    let mut compare = compare;
+    let mut compare = Command::new(env!("CARGO_BIN_EXE_galatea"));
     let compared = compare.args(["selftest", "--compare", &report, &report]).output().unwrap();
     assert_eq!(compared.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&compared.stdout).contains("Outcomes that differ: 0"));

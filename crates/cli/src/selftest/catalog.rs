@@ -63,11 +63,17 @@ const ROWS: &[SubjectRow] = &[
         test: gpu::zero_timestamps,
     },
     SubjectRow { name: "gpu-failures", units: SubjectUnits::Gpus, test: gpu::failures },
+    SubjectRow { name: "gpu-long-run", units: SubjectUnits::Gpus, test: gpu::long_run },
     SubjectRow { name: "idle-latency", units: SubjectUnits::Devices, test: kernels::idle_latency },
     SubjectRow {
         name: "worker-predictions",
         units: SubjectUnits::Engines,
         test: core_ml::predictions,
+    },
+    SubjectRow {
+        name: "worker-not-finite",
+        units: SubjectUnits::Engines,
+        test: core_ml::not_finite,
     },
     SubjectRow { name: "worker-ranges", units: SubjectUnits::Engines, test: core_ml::ranges },
     SubjectRow {

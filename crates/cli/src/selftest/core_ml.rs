@@ -160,6 +160,26 @@ pub(super) fn predictions(task: &SubjectTask) -> SubjectOutcome {
         .figure("prediction_us", each_us))
 }
 
+/// Predicts with infinities and NaN, which have to come back.
+pub(super) fn not_finite(task: &SubjectTask) -> SubjectOutcome {
+    let package = converted(&doubling(Some(1))?, &ConvertOptions::default())?;
+    let package = WorkerPackage::new(task, &package)?;
+    let model = package.load(None)?;
+    let ends = [f32::INFINITY, 1.0, f32::NEG_INFINITY, f32::NAN];
+    let values: Vec<f32> = ends.into_iter().cycle().take(WIDTH).collect();
+    let x = Tensor::from_vec(&[1, WIDTH], values.clone()).map_err(|error| error.to_string())?;
+    let found = predict(&*model, vec![("x".to_owned(), x)], None);
+    let found = found.map_err(|error| format!("predicting: {error}"))?;
+    let (_, y) = found.first().ok_or("a prediction without an output")?;
+    let y = galatea_graph::converted(y, DataType::Fp32).and_then(|y| Ok(y.to_vec::<f32>()?));
+    let y = y.map_err(|error| error.to_string())?;
+    let same = |x: f32, y: f32| x + x == y || (x.is_nan() && y.is_nan());
+    let wrong = values.iter().zip(&y).find(|(x, y)| !same(**x, **y));
+    let wrong = wrong.map(|(x, y)| format!("{x} and {x} give {y}"));
+    let short = (y.len() != WIDTH).then(|| format!("{} elements, expected {WIDTH}", y.len()));
+    Ok(SubjectReport::passed().checked(wrong.or(short)))
+}
+
 /// Runs a length that each prediction brings, from a range.
 pub(super) fn ranges(task: &SubjectTask) -> SubjectOutcome {
     let options = ConvertOptions { longest: 64, ..ConvertOptions::default() };

@@ -1,12 +1,12 @@
 //! Subjects about GPUs: limits, peaks, clocks, and failures that must be seen.
 
 #[cfg(any(target_os = "macos", feature = "gpu"))]
-pub(super) use there::{failures, limits, peaks, timestamps, zero_timestamps};
+pub(super) use there::{failures, limits, long_run, peaks, timestamps, zero_timestamps};
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
 pub(super) use absent::{
     skipped as limits, skipped as peaks, skipped as timestamps, skipped as zero_timestamps,
-    skipped as failures,
+    skipped as failures, skipped as long_run,
 };
 
 /// Unit of what a machine without a GPU skips.
@@ -43,7 +43,7 @@ mod there {
 
     use super::super::line::{SubjectOutcome, SubjectReport};
     use super::super::suite::GraphBuild;
-    use super::super::task::SubjectTask;
+    use super::super::task::{SelftestEffort, SubjectTask};
 
     type MaybeDevice = Result<Arc<GpuDevice>, String>;
 
@@ -53,7 +53,7 @@ mod there {
             task.unit.strip_prefix("gpu:").and_then(|text| text.parse().ok());
         let number = number.ok_or_else(|| format!("'{}' is no GPU", task.unit))?;
         let all = galatea_gpu::devices();
-        let counted = task.effort == super::super::task::SelftestEffort::Full;
+        let counted = task.effort == SelftestEffort::Full;
         let mut there = all.iter().enumerate().filter(|(_, one)| counted || !one.software);
         let (index, _) = there.nth(number).ok_or_else(|| format!("there is no '{}'", task.unit))?;
         GpuDevice::open(index).map_err(|error| error.to_string())
@@ -73,7 +73,10 @@ mod there {
                 let w = build.weight(&[128, 128], 128)?;
                 y = build.plain("MatMul", &[y, w])?;
             }
-            let build = build.ends(&[("y", y)])?;
+            Self::of(build.ends(&[("y", y)])?, device)
+        }
+
+        fn of(build: GraphBuild, device: &Arc<GpuDevice>) -> Result<Self, String> {
             let provider: Arc<dyn ExecutionProvider> =
                 Arc::new(GpuProvider::on(Arc::clone(device)));
             let session = Session::new(build.graph, &[provider], &SessionOptions::default());
@@ -200,5 +203,62 @@ mod there {
             }
         }
         Ok(SubjectReport::passed())
+    }
+
+    /// Rows and columns of the matrices of the long run.
+    const LONG_SIZE: usize = 2048;
+    /// Seconds of the long run; macOS has ended runs of two.
+    const LONG_SECONDS: f64 = 12.0;
+    /// Multiplications whose time is measured before.
+    const MEASURED: u16 = 16;
+    /// Most multiplications of the long run.
+    const MAX_LONG: f64 = 4000.0;
+
+    /// Multiplies by the identity so often in one run on the GPU.
+    fn identities(device: &Arc<GpuDevice>, count: u16) -> Result<GpuRun, String> {
+        let mut build = GraphBuild::new(13);
+        let mut y = build.input("x", &[LONG_SIZE, LONG_SIZE])?;
+        let at = |place: usize| f32::from(u8::from(place.is_multiple_of(LONG_SIZE + 1)));
+        let ones: Vec<f32> = (0..LONG_SIZE * LONG_SIZE).map(at).collect();
+        let ones = Tensor::from_vec(&[LONG_SIZE, LONG_SIZE], ones);
+        let ones = ones.map_err(|error| error.to_string())?;
+        let ones = build.graph.add_constant("ones", ones);
+        for _ in 0..count {
+            y = build.plain("MatMul", &[y, ones])?;
+        }
+        GpuRun::of(build.ends(&[("y", y)])?, device)
+    }
+
+    /// Hands over more work at once than macOS lets a display wait for. The run has to be right, or to fail: a failure
+    /// that nobody sees leaves other numbers.
+    pub(in super::super) fn long_run(task: &SubjectTask) -> SubjectOutcome {
+        if !cfg!(target_os = "macos") {
+            return Ok(SubjectReport::skipped(
+                "only macOS ends long runs; gpu-failures acts it out",
+            ));
+        }
+        if task.effort == SelftestEffort::Quick {
+            return Ok(SubjectReport::skipped("it takes long; --full runs it"));
+        }
+        let device = device(task)?;
+        device.set_submission_bound(std::time::Duration::ZERO);
+        let short = identities(&device, MEASURED)?;
+        short.run()?;
+        let started = Instant::now();
+        short.run()?;
+        let each = started.elapsed().as_secs_f64() / f64::from(MEASURED);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is bounded")]
+        let count = (LONG_SECONDS / each.max(1e-6)).clamp(1.0, MAX_LONG) as u16;
+        let long = identities(&device, count)?;
+        let started = Instant::now();
+        let found = long.run();
+        let report = SubjectReport::passed().figure("run_s", started.elapsed().as_secs_f64());
+        let found = match found {
+            Err(error) => return Ok(report.fact("seen", error)),
+            Ok(found) => found,
+        };
+        let right = long.inputs.first().and_then(|one| one.to_vec::<f32>().ok());
+        let wrong = (Some(found) != right).then(|| "wrong numbers, and no error".to_owned());
+        Ok(report.fact("seen", "the run came to its end".to_owned()).checked(wrong))
     }
 }

@@ -50,14 +50,14 @@ impl KernelType {
 }
 
 /// A node in the making.
-struct KernelBuild {
+struct KernelCaseBuild {
     build: GraphBuild,
     element: KernelType,
     /// Length that the shapes follow.
     size: usize,
 }
 
-impl KernelBuild {
+impl KernelCaseBuild {
     /// An input in the type of the kernel.
     fn input(&mut self, name: &str, shape: &[usize]) -> MadeSubject {
         let id = self.build.input(name, shape)?;
@@ -78,10 +78,10 @@ impl KernelBuild {
     }
 }
 
-type MakeKernel = fn(&mut KernelBuild) -> MadeSubject;
+type MakeKernel = fn(&mut KernelCaseBuild) -> MadeSubject;
 
 /// A family of kernels.
-pub(super) struct KernelFamily {
+pub(super) struct FamilySubject {
     name: &'static str,
     make: MakeKernel,
     types: &'static [KernelType],
@@ -92,64 +92,64 @@ const PRODUCTS: &[KernelType] = &KernelType::ALL;
 const SINGLE: &[KernelType] = &[KernelType::Fp32];
 
 /// Families of kernels of the CPU and of GPUs.
-const FAMILIES: &[KernelFamily] = &[
-    KernelFamily { name: "matmul", make: matmul, types: PRODUCTS },
-    KernelFamily { name: "conv", make: conv, types: ANY },
-    KernelFamily { name: "conv-depthwise", make: depthwise, types: ANY },
-    KernelFamily { name: "pool", make: pool, types: ANY },
-    KernelFamily { name: "softmax", make: softmax, types: ANY },
-    KernelFamily { name: "normalize", make: normalize, types: ANY },
-    KernelFamily { name: "reduce", make: reduce, types: ANY },
-    KernelFamily { name: "elements", make: elements, types: ANY },
-    KernelFamily { name: "movement", make: movement, types: ANY },
-    KernelFamily { name: "attention", make: attention, types: ANY },
-    KernelFamily { name: "rotary", make: rotary, types: SINGLE },
-    KernelFamily { name: "resize", make: resize, types: SINGLE },
-    KernelFamily { name: "quantize", make: quantize, types: SINGLE },
-    KernelFamily { name: "lstm", make: lstm, types: SINGLE },
-    KernelFamily { name: "not-finite", make: not_finite, types: ANY },
+const FAMILIES: &[FamilySubject] = &[
+    FamilySubject { name: "matmul", make: matmul, types: PRODUCTS },
+    FamilySubject { name: "conv", make: conv, types: ANY },
+    FamilySubject { name: "conv-depthwise", make: depthwise, types: ANY },
+    FamilySubject { name: "pool", make: pool, types: ANY },
+    FamilySubject { name: "softmax", make: softmax, types: ANY },
+    FamilySubject { name: "normalize", make: normalize, types: ANY },
+    FamilySubject { name: "reduce", make: reduce, types: ANY },
+    FamilySubject { name: "elements", make: elements, types: ANY },
+    FamilySubject { name: "movement", make: movement, types: ANY },
+    FamilySubject { name: "attention", make: attention, types: ANY },
+    FamilySubject { name: "rotary", make: rotary, types: SINGLE },
+    FamilySubject { name: "resize", make: resize, types: SINGLE },
+    FamilySubject { name: "quantize", make: quantize, types: SINGLE },
+    FamilySubject { name: "lstm", make: lstm, types: SINGLE },
+    FamilySubject { name: "not-finite", make: not_finite, types: ANY },
 ];
 
-fn matmul(made: &mut KernelBuild) -> MadeSubject {
+fn matmul(made: &mut KernelCaseBuild) -> MadeSubject {
     let n = made.size;
     let x = made.input("x", &[n, n + 3])?;
     let w = made.weight(&[n + 3, 2 * n])?;
     made.build.plain("MatMul", &[x, w])
 }
 
-fn conv(made: &mut KernelBuild) -> MadeSubject {
+fn conv(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[1, 8, made.size, made.size])?;
     let w = made.weight(&[16, 8, 3, 3])?;
     made.build.op("Conv", &[("pads", list(&[1, 1, 1, 1]))], &[x, w])
 }
 
-fn depthwise(made: &mut KernelBuild) -> MadeSubject {
+fn depthwise(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[1, 8, made.size, made.size])?;
     let w = made.weight(&[8, 1, 3, 3])?;
     let named = [("pads", list(&[1, 1, 1, 1])), ("group", 8_i64.into())];
     made.build.op("Conv", &named, &[x, w])
 }
 
-fn pool(made: &mut KernelBuild) -> MadeSubject {
+fn pool(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[1, 4, made.size, made.size])?;
     let window = [("kernel_shape", list(&[3, 3])), ("strides", list(&[2, 2]))];
     let most = made.build.op("MaxPool", &window, &[x])?;
     made.build.op("AveragePool", &[("kernel_shape", list(&[2, 2]))], &[most])
 }
 
-fn softmax(made: &mut KernelBuild) -> MadeSubject {
+fn softmax(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[3, made.size])?;
     made.build.op("Softmax", &[("axis", (-1_i64).into())], &[x])
 }
 
-fn normalize(made: &mut KernelBuild) -> MadeSubject {
+fn normalize(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[5, made.size])?;
     let scale = made.weight(&[made.size])?;
     let bias = made.weight(&[made.size])?;
     made.build.op("LayerNormalization", &[], &[x, scale, bias])
 }
 
-fn reduce(made: &mut KernelBuild) -> MadeSubject {
+fn reduce(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[4, made.size, 3])?;
     let axes = made.build.ints(&[1]);
     let mean = made.build.plain("ReduceMean", &[x, axes])?;
@@ -157,7 +157,7 @@ fn reduce(made: &mut KernelBuild) -> MadeSubject {
     made.build.plain("Add", &[mean, most])
 }
 
-fn elements(made: &mut KernelBuild) -> MadeSubject {
+fn elements(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[3, made.size])?;
     let y = made.input("other", &[1, made.size])?;
     let sum = made.build.plain("Add", &[x, y])?;
@@ -170,7 +170,7 @@ fn elements(made: &mut KernelBuild) -> MadeSubject {
     made.build.plain("Where", &[larger, power, sum])
 }
 
-fn movement(made: &mut KernelBuild) -> MadeSubject {
+fn movement(made: &mut KernelCaseBuild) -> MadeSubject {
     let n = made.size;
     let x = made.input("x", &[1, 4, n, 6])?;
     let turned = made.build.op("Transpose", &[("perm", list(&[0, 2, 1, 3]))], &[x])?;
@@ -185,7 +185,7 @@ fn movement(made: &mut KernelBuild) -> MadeSubject {
     made.build.op("Concat", &[("axis", 2_i64.into())], &[rows, part])
 }
 
-fn attention(made: &mut KernelBuild) -> MadeSubject {
+fn attention(made: &mut KernelCaseBuild) -> MadeSubject {
     let q = made.input("q", &[1, 2, made.size, 16])?;
     let k = made.input("k", &[1, 2, 16, made.size])?;
     let v = made.input("v", &[1, 2, made.size, 16])?;
@@ -194,7 +194,7 @@ fn attention(made: &mut KernelBuild) -> MadeSubject {
     made.build.plain("MatMul", &[shares, v])
 }
 
-fn rotary(made: &mut KernelBuild) -> MadeSubject {
+fn rotary(made: &mut KernelCaseBuild) -> MadeSubject {
     let n = made.size;
     let x = made.input("x", &[1, 2, n, 16])?;
     let cos = made.weight(&[1, n, 8])?;
@@ -202,7 +202,7 @@ fn rotary(made: &mut KernelBuild) -> MadeSubject {
     made.build.plain("RotaryEmbedding", &[x, cos, sin])
 }
 
-fn resize(made: &mut KernelBuild) -> MadeSubject {
+fn resize(made: &mut KernelCaseBuild) -> MadeSubject {
     let n = made.size;
     let x = made.input("x", &[1, 3, n, n])?;
     let none = made.build.graph.add_constant("none", Tensor::vector(Vec::<f32>::new()));
@@ -215,7 +215,7 @@ fn resize(made: &mut KernelBuild) -> MadeSubject {
     )
 }
 
-fn quantize(made: &mut KernelBuild) -> MadeSubject {
+fn quantize(made: &mut KernelCaseBuild) -> MadeSubject {
     let n = made.size;
     let x = made.input("x", &[n, 32])?;
     let scale = made.build.graph.add_constant("scale", Tensor::scalar(1.0_f32 / 128.0));
@@ -224,7 +224,7 @@ fn quantize(made: &mut KernelBuild) -> MadeSubject {
     made.build.plain("DequantizeLinear", &[codes, scale, zero])
 }
 
-fn lstm(made: &mut KernelBuild) -> MadeSubject {
+fn lstm(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[made.size, 1, 16])?;
     let w = made.weight(&[1, 64, 16])?;
     let r = made.weight(&[1, 64, 16])?;
@@ -232,7 +232,7 @@ fn lstm(made: &mut KernelBuild) -> MadeSubject {
 }
 
 /// Infinities and NaN, which fast mathematics loses: x / 0 beside functions that have to keep them.
-fn not_finite(made: &mut KernelBuild) -> MadeSubject {
+fn not_finite(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[2, made.size])?;
     let none = made.build.plain("Sub", &[x, x])?;
     let ends = made.build.plain("Div", &[x, none])?;
@@ -246,7 +246,7 @@ fn not_finite(made: &mut KernelBuild) -> MadeSubject {
 
 /// A family of kernels in a type.
 pub(super) struct NamedKernel {
-    family: &'static KernelFamily,
+    family: &'static FamilySubject,
     element: KernelType,
 }
 
@@ -288,7 +288,7 @@ pub(super) fn test(kernel: &NamedKernel, task: &SubjectTask) -> SubjectOutcome {
         let mut build = GraphBuild::new(seed);
         // Rotary embeddings came with version 23.
         build.graph.opsets.insert(String::new(), 23);
-        let mut made = KernelBuild { build, element: kernel.element, size };
+        let mut made = KernelCaseBuild { build, element: kernel.element, size };
         let y = (kernel.family.make)(&mut made)?;
         let wide = made.build.op("Cast", &[("to", KernelType::Fp32.number().into())], &[y])?;
         let build = made.build.ends(&[("y", wide)])?;
@@ -308,8 +308,7 @@ pub(super) fn test(kernel: &NamedKernel, task: &SubjectTask) -> SubjectOutcome {
         if let Err(wrong) = units::within(off, kernel.element.tolerance()) {
             return Ok(report.checked(Some(format!("at length {size}: {wrong}"))));
         }
-        if let Some(other) = other_provider(&session, &task.unit) {
-            let reason = format!("{other} ran a part at length {size}");
+        if let Some(reason) = other_provider(&session, &task.unit) {
             let back = SubjectReport::fell_back(reason).figure("difference", worst);
             return Ok(back);
         }
@@ -317,10 +316,14 @@ pub(super) fn test(kernel: &NamedKernel, task: &SubjectTask) -> SubjectOutcome {
     Ok(report)
 }
 
-/// Names a provider that ran something in the place of the unit, if one did.
-fn other_provider(session: &Session, unit: &str) -> Option<&'static str> {
+/// Says what another provider ran in the place of the unit, and why, if one did.
+fn other_provider(session: &Session, unit: &str) -> Option<String> {
     let wanted = unit.split(':').next().unwrap_or_default();
-    session.partition_providers().into_iter().find(|name| *name != wanted)
+    let explained = session.explain();
+    let node = explained.partitions.iter().flatten().find(|node| node.provider != wanted)?;
+    let refusal = node.refusals.iter().find(|(provider, _)| provider == wanted);
+    let why = refusal.map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+    Some(format!("{} ran {}{why}", node.provider, node.op))
 }
 
 /// A chain of products that keeps a device busy for a short time.

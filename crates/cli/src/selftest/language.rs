@@ -24,7 +24,7 @@ fn sample() -> Option<PathBuf> {
     models.find(|folder| folder.is_dir())
 }
 
-/// What a device generates, and how long that took.
+/// Text that a device generates, and the time that took.
 struct GeneratedText {
     text: String,
     load_ms: f64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a subject ended on a unit.
+/// Outcome of a subject on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SelftestVerdict {
@@ -59,7 +59,7 @@ pub(super) struct SubjectReport {
     pub(super) row: Option<Value>,
 }
 
-/// What a test gives: an error is a failure.
+/// Result of a test: an error is a failure.
 pub(super) type SubjectOutcome = Result<SubjectReport, String>;
 
 impl SubjectReport {
