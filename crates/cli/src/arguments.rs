@@ -278,6 +278,22 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_missing_is_named() {
+        #[derive(Debug, Args)]
+        #[group(skip)]
+        struct PairArguments {
+            #[arg(value_name = "MODEL")]
+            model: String,
+            #[arg(value_name = "OUTPUT")]
+            output: String,
+        }
+        assert_eq!(parse::<PairArguments>(&[]).unwrap_err(), "MODEL and OUTPUT are missing");
+        assert_eq!(parse::<PairArguments>(&["m"]).unwrap_err(), "OUTPUT is missing");
+        let whole: PairArguments = parse(&["m", "o"]).unwrap();
+        assert_eq!((whole.model.as_str(), whole.output.as_str()), ("m", "o"));
+    }
+
+    #[test]
     fn lists_have_one_number_or_several() {
         assert_eq!(NumberList::parse("1, 2").unwrap().numbers(), [1, 2]);
         assert_eq!(NumberList::parse("1,2").unwrap().to_string(), "1,2");

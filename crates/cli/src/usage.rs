@@ -69,7 +69,10 @@ pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
             }
         }
         ErrorKind::MissingRequiredArgument => {
-            format!("{} is missing", all(ContextKind::InvalidArg).trim_matches(['<', '>']))
+            let missing = all(ContextKind::InvalidArg);
+            let names: Vec<&str> = missing.split('|').map(name_of).collect();
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            format!("{} {verb} missing", names.join(" and "))
         }
         ErrorKind::ArgumentConflict => match excluded(error) {
             Some(other) => format!("{name} and {} exclude each other", name_of(&other)),
