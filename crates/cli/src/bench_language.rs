@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use galatea_kernels::ThreadPool;
+use galatea_kernels::peak::read_bytes_per_ns;
 use galatea_llm::chunked::ChunkManifest;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest};
 use galatea_llm::model::{LanguageModel, PerplexityModel, PerplexityScore};
@@ -26,8 +25,6 @@ const ANSWER: usize = 64;
 const SHORT_PROMPT: usize = 8;
 /// Times that everything is measured; the median counts.
 const ROUNDS: usize = 3;
-/// Bytes that are read to see how fast memory is: more than caches hold.
-const READ_BYTES: usize = 256 << 20;
 
 /// A request's times.
 struct GenerationTimes {
@@ -312,27 +309,7 @@ impl LanguageBench<'_> {
 /// Measures the highest rate at which threads read from memory, in bytes per second.
 fn read_bandwidth(threads: usize) -> f64 {
     let threads = if threads == 0 { galatea_providers::HostCores::detect().fast } else { threads };
-    let pool = ThreadPool::new(threads);
-    let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
-    let mut best = 0.0_f64;
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        let total = AtomicU64::new(0);
-        pool.run_ranges(data.len() / 512, 64, |pages| {
-            let words = data.get(pages.start * 512..pages.end * 512).unwrap_or_default();
-            let mut sums = [0_u64; 64];
-            for words in words.as_chunks::<64>().0 {
-                for (sum, word) in sums.iter_mut().zip(words) {
-                    *sum = sum.wrapping_add(*word);
-                }
-            }
-            let sum = sums.iter().fold(0_u64, |all, sum| all.wrapping_add(*sum));
-            total.fetch_add(sum, Ordering::Relaxed);
-        });
-        std::hint::black_box(total);
-        best = best.max(READ_BYTES as f64 / start.elapsed().as_secs_f64());
-    }
-    best
+    read_bytes_per_ns(threads) * 1e9
 }
 
 struct LanguageReport<'a> {

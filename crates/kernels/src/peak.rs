@@ -13,8 +13,9 @@ const SUMS: usize = 12;
 /// Loops of which the fastest counts.
 const LOOPS: usize = 20;
 
-/// Bytes that each thread reads: more than caches hold.
-const BYTES_READ: usize = 64 << 20;
+/// Bytes that all threads read together, and each one at least: more than caches hold.
+const BYTES_READ: usize = 256 << 20;
+const BYTES_OF_THREAD: usize = 64 << 20;
 /// Reads of which the fastest counts.
 const READS: usize = 7;
 
@@ -52,7 +53,9 @@ pub fn flops_per_ns() -> f64 {
 
 /// Measures the bytes in a nanosecond (10⁹ a second) that so many threads read from memory together.
 pub fn read_bytes_per_ns(threads: usize) -> f64 {
-    let words = BYTES_READ / size_of::<u64>();
+    let threads = threads.max(1);
+    let bytes = (BYTES_READ / threads).max(BYTES_OF_THREAD);
+    let words = bytes / size_of::<u64>();
     let blocks: Vec<Vec<u64>> = (0..threads).map(|at| vec![at as u64 + 1; words]).collect();
     let least_ns = least_ns(READS, || {
         std::thread::scope(|scope| {
@@ -61,7 +64,7 @@ pub fn read_bytes_per_ns(threads: usize) -> f64 {
             }
         });
     });
-    (threads * BYTES_READ) as f64 / least_ns
+    (threads * bytes) as f64 / least_ns
 }
 
 /// Runs something so often, and returns the nanoseconds of the fastest time.
