@@ -15,7 +15,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(60);
 
 /// Begins each time that a worker starts: what it does then is said by files beside it.
-const SCRIPT: &str = "cd \"$1\"; echo $$ >>starts
+const SCRIPT: &str = "cd \"$1\" || exit 1; echo $$ >>starts
 [ -e polite ] || trap '' TERM
 [ -e bad ] && exit 3
 [ -e hang ] && sleep 600
