@@ -71,7 +71,7 @@ const NARROW_NAME: &CStr = c"cblas_sgemm";
 /// Chooses the function of Accelerate by what `find` finds of its names.
 ///
 /// # Safety
-/// What is found under a name has the type that Accelerate declares for it.
+/// Each function found has the type that Accelerate declares for its name.
 #[cfg(any(target_os = "macos", test))]
 pub(crate) unsafe fn chosen(
     find: impl Fn(&CStr) -> Option<NonNull<c_void>>,
@@ -396,7 +396,7 @@ mod tests {
         }
     }
 
-    /// What a system with these names of Accelerate's has.
+    /// Returns the function of a system that has these names of Accelerate.
     fn system(names: &[&CStr]) -> Option<SgemmFunction> {
         let find = |name: &CStr| {
             let wide = name == WIDE_NAME;

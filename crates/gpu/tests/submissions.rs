@@ -10,12 +10,12 @@ use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::DataType;
 
-/// So short that each dispatch has a submission of its own.
+/// Bound so short that each dispatch has a submission of its own.
 const SHORT: Duration = Duration::from_nanos(1);
 
 const LAYERS: usize = 6;
 
-/// So many `Softmax` behind each other, with a second output half-way.
+/// Graph of so many `Softmax` behind each other, with a second output half-way.
 fn graph() -> Graph {
     let mut graph = Graph::new("layers");
     graph.opsets = [(String::new(), 21)].into_iter().collect();

@@ -9,12 +9,12 @@ use galatea_graph::{AttributeValue, Attributes};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
-use crate::computed::Case;
+use crate::computed::TextCase;
 use crate::support::node::{Node, floats};
 use crate::{specimens, variants};
 
 /// Every case.
-pub(crate) fn all(device: &Arc<GpuDevice>) -> Vec<Case> {
+pub(crate) fn all(device: &Arc<GpuDevice>) -> Vec<TextCase> {
     let mut all = Vec::new();
     for specimens::Specimen { node, .. } in specimens::all() {
         all.extend(of_specimen(device, &node, Precision::Fp32));
@@ -38,13 +38,13 @@ fn given(node: &Node) -> (galatea_graph::Graph, Vec<Tensor>) {
     (graph, fed.into_iter().map(|(_, tensor)| tensor).collect())
 }
 
-fn of_specimen(device: &Arc<GpuDevice>, node: &Node, precision: Precision) -> Option<Case> {
+fn of_specimen(device: &Arc<GpuDevice>, node: &Node, precision: Precision) -> Option<TextCase> {
     let (graph, given) = given(node);
-    Case::of_node(device, &graph, &given, precision)
+    TextCase::of_node(device, &graph, &given, precision)
 }
 
 /// Products of every variant.
-fn products(device: &Arc<GpuDevice>, all: &mut Vec<Case>) {
+fn products(device: &Arc<GpuDevice>, all: &mut Vec<TextCase>) {
     let capabilities = device.capabilities();
     for precision in [Precision::Fp32, Precision::Fp16] {
         for turned in [false, true] {
@@ -68,7 +68,7 @@ fn products(device: &Arc<GpuDevice>, all: &mut Vec<Case>) {
                 let (graph, given) = given(&node);
                 let case = |variant: MatMulVariant| {
                     let step = variant.step(&of, turns, capabilities).unwrap();
-                    Case::of_step(&step, &graph, &given, precision)
+                    TextCase::of_step(&step, &graph, &given, precision)
                 };
                 all.extend(variants.into_iter().filter_map(case));
             }
@@ -107,7 +107,7 @@ impl PagedLengths {
         device: &Arc<GpuDevice>,
         types: [DataType; 2],
         precision: Precision,
-    ) -> Option<Case> {
+    ) -> Option<TextCase> {
         let [cache, rows] = types;
         let [heads, shared] = HEADS;
         let Self { width, block, blocks, .. } = *self;
@@ -141,7 +141,7 @@ impl PagedLengths {
         }
         let outputs = if bytes { 5 } else { 3 };
         let graph = variants::graph_of("PagedAttention", Arc::new(op), &inputs, outputs);
-        let case = Case::of_node(device, &graph, &inputs, precision)?;
+        let case = TextCase::of_node(device, &graph, &inputs, precision)?;
         Some(if bytes { case.of_bytes() } else { case })
     }
 }

@@ -70,7 +70,7 @@ const IDLE: &[&str] = &[
 ];
 
 /// A step, and what it is to compute.
-pub(crate) struct Case {
+pub(crate) struct TextCase {
     what: String,
     step: StepDispatches,
     /// Inputs of the node.
@@ -105,7 +105,7 @@ fn narrowed(tensor: &Tensor) -> Tensor {
     Tensor::from_vec(tensor.shape(), all.into_iter().map(f16::from_f32).collect()).unwrap()
 }
 
-impl Case {
+impl TextCase {
     /// The step that computes a graph's one node; `None` where none can be told.
     pub(crate) fn of_node(
         device: &Arc<GpuDevice>,
@@ -176,7 +176,7 @@ impl Case {
     }
 
     /// Runs the step's dispatches one after the other, and compares what is left in the outputs.
-    fn run(&self, kernels: &Kernels, programs: &Programs) -> Result<(), String> {
+    fn run(&self, kernels: &TranslatedKernels, programs: &Programs) -> Result<(), String> {
         let mut inputs: Vec<_> = self.inputs.iter().map(|one| one.as_ref().map(buffer)).collect();
         let mut outputs: Vec<Vec<u8>> =
             self.expected.iter().map(|one| vec![UNWRITTEN; buffer(one).len()]).collect();
@@ -253,9 +253,9 @@ impl Case {
 
 /// Texts of shaders.
 #[derive(Default)]
-struct Kernels(HashMap<KernelShader, MetalKernel>);
+struct TranslatedKernels(HashMap<KernelShader, MetalKernel>);
 
-impl Kernels {
+impl TranslatedKernels {
     fn text(&mut self, shader: &KernelShader) -> &str {
         let make = || {
             let checked = translate::check(shader).unwrap();
@@ -267,7 +267,11 @@ impl Kernels {
 }
 
 /// Cases that together run every text that any of them runs.
-fn chosen(cases: Vec<Case>, kept: &BTreeMap<String, PathBuf>, kernels: &mut Kernels) -> Vec<Case> {
+fn chosen(
+    cases: Vec<TextCase>,
+    kept: &BTreeMap<String, PathBuf>,
+    kernels: &mut TranslatedKernels,
+) -> Vec<TextCase> {
     let mut run = BTreeSet::new();
     let mut chosen = Vec::new();
     for case in cases {
@@ -324,9 +328,9 @@ fn metal_texts_compute_what_the_reference_computes() {
     let Some(folder) = folder() else { return };
     let kept = golden::kept();
     let device = GpuDevice::imagined(apple(), &PoolConfig::default()).unwrap();
-    let mut kernels = Kernels::default();
+    let mut kernels = TranslatedKernels::default();
     let cases = chosen(cases::all(&device), &kept, &mut kernels);
-    let used = cases.iter().flat_map(Case::shaders).map(|shader| &kernels.0[shader]);
+    let used = cases.iter().flat_map(TextCase::shaders).map(|shader| &kernels.0[shader]);
     let used: BTreeMap<&str, &MetalKernel> = used.map(|kernel| (&*kernel.text, kernel)).collect();
     let texts: Vec<&MetalKernel> = used.values().copied().collect();
     let programs = programs(&MetalCompiler::new(&folder).unwrap(), &texts);
@@ -353,14 +357,14 @@ fn metal_texts_compute_what_the_reference_computes() {
 
 /// The result of an operator's first case whose texts have `part`, with something else in its place.
 fn changed(
-    cases: &[Case],
+    cases: &[TextCase],
     folder: &Path,
     operator: &str,
     part: &str,
     other: &str,
 ) -> Result<(), String> {
-    let mut kernels = Kernels::default();
-    let mut has = |case: &&Case| {
+    let mut kernels = TranslatedKernels::default();
+    let mut has = |case: &&TextCase| {
         let mut found = case.shaders().map(|shader| kernels.text(shader).contains(part));
         found.any(|has| has)
     };
