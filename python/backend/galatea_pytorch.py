@@ -11,52 +11,19 @@ import numpy as np
 
 import galatea_torch_files as files
 import triton_python_backend_utils as pb_utils
+from galatea_file_model import FileModel, ModelFileError, Parameters, not_importable
 from galatea_tensors import BYTES, CONFIG_NAMES
-from galatea_torch_files import PytorchError
 
 _MARK = "__"
 _BOOL = CONFIG_NAMES.index("TYPE_BOOL")
 _STRINGS = "TYPE_STRING"
 
 
-class _Parameters:
-    """The parameters of a model as flags and numbers."""
-
-    def __init__(self, config):
-        self._name = config.get("name", "")
-        self._values = {key: value.get("string_value", "") for key, value in config.get("parameters", {}).items()}
-
-    def flag(self, key, default=None):
-        """`true` or `false`; the default where there is no such parameter."""
-        text = self._values.get(key)
-        if text is None:
-            return default
-        known = {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower())
-        if known is None:
-            raise PytorchError(f"parameter '{key}' of model '{self._name}' must be true or false, found '{text}'")
-        return known
-
-    def count(self, key):
-        """A number of threads; None where torch is to choose, which numbers below 1 say as well."""
-        text = self._values.get(key, "0")
-        try:
-            number = int(text)
-        except ValueError:
-            raise PytorchError(
-                f"parameter '{key}' of model '{self._name}' must be a whole number, found '{text}'"
-            ) from None
-        return number if number > 0 else None
-
-
 def _import_torch(name):
     try:
         import torch
     except ImportError as error:
-        raise PytorchError(
-            f"model '{name}' needs torch, which '{sys.executable}' cannot import ({error}): install it there, or "
-            "choose another interpreter with the parameter EXECUTION_ENV_PATH or PYTHON_EXECUTABLE, or with "
-            "--backend-config=pytorch,python-executable=PATH"
-        ) from None
+        raise not_importable(name, "torch", "pytorch", error) from None
     return torch
 
 
@@ -77,17 +44,16 @@ def _places(names, arguments=()):
     return list(range(len(names))), "in the order of the configuration"
 
 
-class TritonPythonModel:
+class TritonPythonModel(FileModel):
     """Runs the file."""
 
-    # Whether another process is to execute what comes next.
-    must_end = False
+    _framework = "PyTorch"
 
     def initialize(self, args):
         """Loads the file."""
         self._name = args["model_name"]
         config = json.loads(args["model_config"])
-        parameters = _Parameters(config)
+        parameters = Parameters(config)
         self._inputs = [one["name"] for one in config.get("input", ())]
         self._outputs = [(one["name"], one["data_type"]) for one in config.get("output", ())]
         self._check_config(config)
@@ -110,14 +76,14 @@ class TritonPythonModel:
     def _check_config(self, config):
         for what in ("input", "output"):
             if not config.get(what):
-                raise PytorchError(
+                raise ModelFileError(
                     f"the configuration of model '{self._name}' must name its {what}s: the file does not"
                 )
             for one in config[what]:
                 rank = len(one["reshape"].get("shape", ()) if "reshape" in one else one["dims"])
                 rank += config.get("max_batch_size", 0) > 0
                 if one["data_type"] == _STRINGS and rank > 1:
-                    raise PytorchError(
+                    raise ModelFileError(
                         f"{what} '{one['name']}' of model '{self._name}' is a list of strings to torch: it must have "
                         f"one dimension, that of the batch included, found {rank}"
                     )
@@ -157,7 +123,7 @@ class TritonPythonModel:
             return None
         if kind == "GPU" and torch.cuda.is_available():
             if number >= torch.cuda.device_count():
-                raise PytorchError(
+                raise ModelFileError(
                     f"'{args['model_instance_name']}' is to run on GPU {number}, torch sees {torch.cuda.device_count()}"
                 )
             device = torch.device("cuda", number)
@@ -186,41 +152,24 @@ class TritonPythonModel:
             if name is None and not argument.optional:
                 raise self._misfit(names, how)
             if name is not None and argument.strings != strings.get(name, False):
-                raise PytorchError(
+                raise ModelFileError(
                     f"argument '{argument.name}' of forward() in '{self._file.path}' is {argument.type}, which input "
                     f"'{name}' of model '{self._name}' cannot be: List[str] takes {_STRINGS}, Tensor the other types"
                 )
         return plan
 
     def _misfit(self, names, how):
-        return PytorchError(
+        return ModelFileError(
             f"unable to load model '{self._name}': forward() in '{self._file.path}' takes {len(names)} inputs "
             f"({', '.join(names)}), the configuration gives {len(self._inputs)} ({', '.join(self._inputs)}), {how}"
         )
 
     def execute(self, requests):
         """Runs requests together where their shapes allow it."""
-        given = [self._tried(self._received, request) for request in requests]
-        usable = [one for one in given if isinstance(one, dict)]
-        results = self._together(usable)
-        if results is None:
-            results = [self._tried(self._run, one) for one in usable]
-        results = iter(results)
-        responses = [self._response(next(results) if isinstance(one, dict) else one) for one in given]
+        responses = super().execute(requests)
         if self._cleans and self._torch.cuda.is_initialized() and not self.must_end:
             self._torch.cuda.empty_cache()
         return responses
-
-    def _tried(self, function, *given):
-        """What the function returns, or what the client reads of its failure."""
-        try:
-            return function(*given)
-        except PytorchError as error:
-            return pb_utils.TritonError(f"model '{self._name}': {error}", pb_utils.TritonError.INVALID_ARG)
-        except Exception as error:
-            text = f"PyTorch execute failure of model '{self._name}': {type(error).__name__}: {error}"
-            self.must_end = self.must_end or self._is_device_lost()
-            return pb_utils.TritonError(text, pb_utils.TritonError.INTERNAL)
 
     def _is_device_lost(self):
         """Whether CUDA has met an error after which it does nothing more in this process."""
@@ -232,16 +181,12 @@ class TritonPythonModel:
             return True
         return False
 
-    def _received(self, request):
-        """The inputs by name."""
-        return {tensor.name(): self._taken(tensor) for tensor in request.inputs()}
-
     def _taken(self, tensor):
         if tensor._number == BYTES:
             try:
                 return [text.decode("utf-8") for text in tensor.as_numpy().reshape(-1)]
             except UnicodeDecodeError as error:
-                raise PytorchError(f"input '{tensor.name()}' has a string that is no UTF-8: {error}") from None
+                raise ModelFileError(f"input '{tensor.name()}' has a string that is no UTF-8: {error}") from None
         torch = self._torch
         if tensor._number == _BOOL:
             # Not every torch has DLPack's booleans.
@@ -252,29 +197,10 @@ class TritonPythonModel:
                 taken = torch.from_dlpack(tensor.to_dlpack())
             except RuntimeError as error:
                 found = CONFIG_NAMES[tensor._number]
-                raise PytorchError(
+                raise ModelFileError(
                     f"input '{tensor.name()}' is {found}, which torch {torch.__version__} does not take: {error}"
                 ) from None
         return taken if self._device is None else taken.to(self._device)
-
-    def _together(self, given):
-        """Results of requests that run as one, for each; None where they do not."""
-        if len(given) < 2 or not self._joins or not _alike(given):
-            return None
-        counts = [len(next(iter(one.values()))) for one in given]
-        try:
-            results = self._run({name: self._joined([one[name] for one in given]) for name in given[0]})
-        except Exception:
-            # Alone, each finds out whether it was the one, and may have the memory that all together have not.
-            return None
-        parts = [_split(result, counts) for result in results]
-        if None in parts:
-            self._joins = False
-            pb_utils.Logger.log_warn(
-                f"outputs of model '{self._name}' have not as many rows as its inputs: its requests run one by one"
-            )
-            return None
-        return list(zip(*parts))
 
     def _joined(self, values):
         if isinstance(values[0], list):
@@ -291,7 +217,7 @@ class TritonPythonModel:
         if isinstance(result, dict):
             lacking = [name for name in names if name not in result]
             if lacking:
-                raise PytorchError(f"forward() gives {', '.join(map(str, result))}, expected output '{lacking[0]}'")
+                raise ModelFileError(f"forward() gives {', '.join(map(str, result))}, expected output '{lacking[0]}'")
             return [result[name] for name in names]
         if isinstance(result, tuple) or isinstance(result, list) and not _is_strings(result):
             results = list(result)
@@ -299,15 +225,8 @@ class TritonPythonModel:
             results = [result]
         for name, place in zip(names, self._places):
             if place >= len(results):
-                raise PytorchError(f"forward() gives {len(results)} outputs, expected one at {place} for '{name}'")
+                raise ModelFileError(f"forward() gives {len(results)} outputs, expected one at {place} for '{name}'")
         return [results[place] for place in self._places]
-
-    def _response(self, results):
-        if not isinstance(results, pb_utils.TritonError):
-            results = self._tried(self._outputs_of, results)
-        if isinstance(results, pb_utils.TritonError):
-            return pb_utils.InferenceResponse(error=results)
-        return pb_utils.InferenceResponse(results)
 
     def _outputs_of(self, results):
         return [self._output(*row, result) for row, result in zip(self._outputs, results)]
@@ -317,14 +236,14 @@ class TritonPythonModel:
         if _is_strings(result):
             made = pb_utils.Tensor(name, np.array(result, dtype=np.object_))
         elif not isinstance(result, torch.Tensor):
-            raise PytorchError(f"output '{name}' is {type(result).__name__}, expected Tensor or List[str]")
+            raise ModelFileError(f"output '{name}' is {type(result).__name__}, expected Tensor or List[str]")
         elif result.dim() == 0:
-            raise PytorchError(f"output '{name}' is a scalar, expected a tensor of at least one dimension")
+            raise ModelFileError(f"output '{name}' is a scalar, expected a tensor of at least one dimension")
         else:
             made = self._on_host(name, data_type, result.detach().cpu().contiguous())
         found = CONFIG_NAMES[made._number]
         if found != data_type:
-            raise PytorchError(
+            raise ModelFileError(
                 f"configuration expects datatype {data_type} for output '{name}', model provides {found}"
             )
         return made
@@ -337,31 +256,8 @@ class TritonPythonModel:
         try:
             return pb_utils.Tensor.from_dlpack(name, result)
         except (pb_utils.TritonModelException, BufferError, RuntimeError, TypeError):
-            raise PytorchError(f"output '{name}' is {result.dtype}, expected {data_type}") from None
+            raise ModelFileError(f"output '{name}' is {result.dtype}, expected {data_type}") from None
 
 
 def _is_strings(value):
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _alike(given):
-    """Whether requests have the same inputs, with as many rows in each, of the same shapes."""
-    first = given[0]
-    for one in given:
-        rows = {len(value) if isinstance(value, list) or value.dim() else -1 for value in one.values()}
-        if one.keys() != first.keys() or len(rows) != 1 or -1 in rows:
-            return False
-        for name, value in one.items():
-            if not isinstance(value, list) and value.shape[1:] != first[name].shape[1:]:
-                return False
-    return True
-
-
-def _split(result, counts):
-    """The rows of each request; None where there are not as many."""
-    if not (isinstance(result, list) or hasattr(result, "split") and result.dim()) or len(result) != sum(counts):
-        return None
-    if not isinstance(result, list):
-        return result.split(counts)
-    ends = np.cumsum(counts).tolist()
-    return [result[end - count : end] for end, count in zip(ends, counts)]

@@ -1,13 +1,9 @@
 """Files of torch: what their forward() takes, and how it is called."""
 
-import triton_python_backend_utils as pb_utils
+from galatea_file_model import ModelFileError
 
 # Stands for an argument that a request does not give.
 MISSING = object()
-
-
-class PytorchError(pb_utils.TritonModelException):
-    """What is wrong with a model, its configuration or what it gives."""
 
 
 class Argument:
@@ -32,7 +28,7 @@ class Script:
         try:
             self._module = torch.jit.load(path, map_location=device).eval()
         except Exception as error:
-            raise PytorchError(
+            raise ModelFileError(
                 f"'{path}' of model '{model}' cannot be read as TorchScript, which torch.jit.save writes: {error}"
             ) from None
         arguments = self._module.forward.schema.arguments[1:]
@@ -59,7 +55,7 @@ class Script:
         return Argument(argument.name, str(kind), strings, optional, argument.has_default_value())
 
     def _foreign(self, argument):
-        return PytorchError(
+        return ModelFileError(
             f"argument '{argument.name}' of forward() in '{self.path}' is {argument.type}, expected Tensor or "
             "List[str], or a single Dict[str, Tensor]"
         )
@@ -76,7 +72,7 @@ class Script:
                     skipped = True
                     continue
                 if not argument.optional:
-                    raise PytorchError(f"argument '{argument.name}' of forward() has no input")
+                    raise ModelFileError(f"argument '{argument.name}' of forward() has no input")
                 value = None
             if skipped:
                 named[argument.name] = value
@@ -93,7 +89,7 @@ class Exported:
     def __init__(self, torch, path, device, model):
         self.path = path
         if not hasattr(getattr(torch, "export", None), "load"):
-            raise PytorchError(
+            raise ModelFileError(
                 f"'{path}' of model '{model}' is a program of torch.export, which torch {torch.__version__} cannot "
                 "load: 2.1 or later can"
             )
@@ -101,7 +97,7 @@ class Exported:
             program = torch.export.load(path)
             self._module = _moved(torch, program, device)
         except Exception as error:
-            raise PytorchError(
+            raise ModelFileError(
                 f"'{path}' of model '{model}' cannot be read as a program of torch.export, which torch.export.save "
                 f"writes: {error}"
             ) from None
@@ -119,7 +115,7 @@ class Exported:
         """Calls forward() with a value for each argument."""
         for argument, value in zip(self.arguments, given):
             if value is MISSING:
-                raise PytorchError(f"argument '{argument.name}' of forward() has no input")
+                raise ModelFileError(f"argument '{argument.name}' of forward() has no input")
         values = iter(given)
         leaves = [next(values) if isinstance(leaf, Argument) else leaf for leaf in self._leaves]
         args, kwargs = self._unflatten(leaves, self._spec)

@@ -76,7 +76,7 @@ class Worker:
         try:
             kind = _load(start)
             if start["complete"]:
-                config = _completed(kind, start["model_config"])
+                config = _completed(kind, start)
                 self._channel.send(bytes([wire.CONFIG]), config.encode())
                 return False
             self._channel.attach(start["flags"], start["prefix"], start["least"])
@@ -287,11 +287,14 @@ def _load(start):
     return module.TritonPythonModel
 
 
-def _completed(kind, config):
-    """The configuration as `auto_complete_config` completes it, as text of JSON; empty where the model has none."""
+def _completed(kind, start):
+    """The configuration as `auto_complete_config` completes it, as text of JSON; empty where the model has none. Of a
+    file that a model of the program runs: what `describe` says of it."""
+    if "model_file" in start:
+        return kind.describe(json.loads(start["model_config"]), start["model_file"])
     if not hasattr(kind, "auto_complete_config"):
         return ""
-    given = utils.ModelConfig(json.loads(config))
+    given = utils.ModelConfig(json.loads(start["model_config"]))
     completed = kind.auto_complete_config(given)
     if not isinstance(completed, utils.ModelConfig):
         name = given.as_dict().get("name", "")

@@ -12,12 +12,12 @@ use galatea_llm::weights::GgmlQuantization;
 use galatea_llm::{LlmError, LlmErrorKind};
 use galatea_runtime::{CompileMode, PlacementOptions, SessionOptions};
 use galatea_serving::backend::builtin;
-use galatea_serving::backend::graph::{GraphBackend, PowerOf};
+use galatea_serving::backend::graph::{GraphBackend, MetalBackend, PowerOf};
 use galatea_serving::backend::llm::{
     CheckpointForm, EngineArguments, LlmBackend, LoadModel, ModelMemory, metal_arguments,
     metal_options,
 };
-use galatea_serving::backend::python::{PythonBackend, PytorchBackend};
+use galatea_serving::backend::python::{PythonBackend, PytorchBackend, TensorflowBackend};
 use galatea_serving::backend::{CheckpointHandle, ModelBackend};
 use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
@@ -69,6 +69,10 @@ impl CheckpointDefaults {
     }
 }
 
+fn shared_backend(backend: impl ModelBackend + 'static) -> Arc<dyn ModelBackend> {
+    Arc::new(backend)
+}
+
 /// The units that models run on.
 #[derive(Debug, Default)]
 pub struct ModelMachine {
@@ -114,15 +118,20 @@ impl Engine {
         let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(devices::optional());
         let core_ml = core_ml.with_shared(shared.clone(), routing.clone());
         let core_ml = core_ml.with_power(self.model_power());
-        let core_ml: Arc<dyn ModelBackend> = Arc::new(core_ml);
         let onnx = GraphBackend::onnx(devices::processor(), options).with_gpus(gpus);
         let onnx = onnx.with_optional(devices::optional()).with_shared(shared, routing);
-        let onnx = onnx.with_power(self.model_power());
-        let onnx: Arc<dyn ModelBackend> = Arc::new(onnx.with_cache(cache));
+        let onnx = onnx.with_power(self.model_power()).with_cache(cache);
+        let metal = MetalBackend::of_formats(&onnx, &core_ml).map(shared_backend);
         let llm = LlmBackend::within(&self.checkpoints(defaults), &ModelMemory::new(limit));
-        let python: Arc<dyn ModelBackend> = Arc::new(PythonBackend::default());
-        let pytorch: Arc<dyn ModelBackend> = Arc::new(PytorchBackend::default());
-        [onnx, core_ml, python, pytorch].into_iter().chain(llm).chain(builtin::all()).collect()
+        let tensorflow = TensorflowBackend::of_platforms().map(shared_backend);
+        let first = [
+            shared_backend(onnx),
+            shared_backend(core_ml),
+            shared_backend(PythonBackend::default()),
+            shared_backend(PytorchBackend::default()),
+        ];
+        let rest = tensorflow.into_iter().chain(metal).chain(llm).chain(builtin::all());
+        first.into_iter().chain(rest).collect()
     }
 
     /// Returns the loader of checkpoints of language models and encoders.

@@ -11,6 +11,7 @@
     reason = "a test fails by panicking and says on the terminal what it skips"
 )]
 
+mod backend_names;
 mod control;
 mod core;
 mod core_ml;
@@ -27,4 +28,5 @@ mod python_metrics;
 mod python_restarts;
 mod pytorch_backend;
 mod sequences;
+mod tensorflow_backend;
 mod unload;

@@ -162,7 +162,7 @@ pub const FLAGS: &[ServerFlag] = flags![
     "allow-model-overrides" Bool, "",
         "Load models with a configuration and files that the client sends; true where only this machine reaches the server.", Yes;
     "disable-backends" Texts, "",
-        "Backends that load nothing, with commas between, such as python,pytorch: those that run code of a model.", Yes;
+        "Backends that load nothing, with commas between, such as python,pytorch,tensorflow: those that run code of a model.", Yes;
     ["gRPC"]
     "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
     "grpc-address" Text, "127.0.0.1",

@@ -1,5 +1,7 @@
 //! Suggestions of a similar operator for one that does not exist.
 
+use strsim::levenshtein;
+
 use super::all;
 use crate::operator::OpDef;
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
@@ -40,38 +42,16 @@ fn nearest(domain: &str, name: &str) -> Option<&'static OpDef> {
     let lower = name.to_lowercase();
     let rank = |def: &&OpDef| {
         let wrong =
-            if def.name == name { 0 } else { 1 + distance(&def.name.to_lowercase(), &lower) };
+            if def.name == name { 0 } else { 1 + levenshtein(&def.name.to_lowercase(), &lower) };
         (wrong, def.domain != domain)
     };
     let near = all().filter(|def| def.domain != GALATEA_DOMAIN).min_by_key(rank)?;
     (rank(&near).0 <= 1 + most).then_some(near)
 }
 
-/// How many letters must be put in, taken out or replaced to make one text of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (at, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, &other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_count_letters() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("softmax", "softmax"), 0);
-    }
 
     #[test]
     fn mistakes_in_domain_version_letters_and_typing_are_told_apart() {

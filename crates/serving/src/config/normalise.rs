@@ -28,8 +28,10 @@ pub struct BackendNames<'a> {
 /// Fills in whichever of backend, platform and file name is missing, as far as this backend is meant.
 pub fn fill_backend(config: &mut ModelConfig, names: BackendNames<'_>) {
     let by_platform = !config.platform.is_empty() && config.platform == names.platform;
-    let meant =
-        if config.backend.is_empty() { by_platform } else { config.backend == names.backend };
+    // A name may stand for several backends, which their platforms tell apart.
+    let other = !config.platform.is_empty() && !names.platform.is_empty() && !by_platform;
+    let by_name = config.backend == names.backend && !other;
+    let meant = if config.backend.is_empty() { by_platform } else { by_name };
     if !meant {
         return;
     }
@@ -108,8 +110,14 @@ pub fn normalise_instances(config: &mut ModelConfig, defaults: InstanceDefaults)
             group.name = format!("{}_{at}", config.name);
         }
         if group.kind() == Kind::Auto {
-            let gpu = defaults.gpus > 0 || !group.gpus.is_empty();
-            group.set_kind(if gpu { Kind::Gpu } else { Kind::Cpu });
+            let here = |&gpu: &i32| u32::try_from(gpu).is_ok_and(|gpu| gpu < defaults.gpus);
+            // As the field's own description says: where one of those listed is missing, the processor runs it.
+            if defaults.gpus > 0 && group.gpus.iter().all(here) {
+                group.set_kind(Kind::Gpu);
+            } else {
+                group.set_kind(Kind::Cpu);
+                group.gpus.clear();
+            }
         }
         if group.count < 1 {
             group.count = match group.kind() {

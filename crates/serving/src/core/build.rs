@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use super::arithmetic::VersionArithmetic;
+use super::backend_names::unknown_backend;
 use super::ensembles::EnsembleSteps;
 use super::load_record::PolledModel;
 use super::loaded::{LoadedVersion, OutputLabels, VersionExecutor, next_load};
@@ -36,17 +37,16 @@ impl Core {
     fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn ModelBackend>, ServingError> {
         let name = &config.backend;
         let platform = &config.platform;
+        let named = || self.backends.iter().filter(|backend| backend.name() == name);
         let found = match name.is_empty() {
             true => self.backends.iter().find(|backend| backend.platform() == platform),
-            false => self.backends.iter().find(|backend| backend.name() == name),
+            // A name may stand for several, which their platforms tell apart.
+            false => named().find(|one| one.platform() == platform).or_else(|| named().next()),
         };
         let Some(backend) = found else {
             return Err(ServingError::invalid_arg(match name.is_empty() {
                 true => format!("unexpected platform type '{platform}' for {}", config.name),
-                false => format!(
-                    "unable to find backend library for backend '{name}', try specifying runtime on the model \
-                     configuration."
-                ),
+                false => unknown_backend(name, &self.backends),
             }));
         };
         if !platform.is_empty() && !backend.platform().is_empty() && platform != backend.platform()

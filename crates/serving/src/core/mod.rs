@@ -2,6 +2,7 @@
 
 mod agents;
 mod arithmetic;
+mod backend_names;
 mod build;
 mod change;
 mod control;

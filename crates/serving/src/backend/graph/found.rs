@@ -16,18 +16,19 @@ fn endings(format: ModelFormat) -> &'static [&'static str] {
 }
 
 /// Returns what is a model by its ending, in the order of names.
-fn candidates(format: ModelFormat, folder: &Path) -> Vec<PathBuf> {
+pub(super) fn candidates(format: ModelFormat, folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-            let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-            !hidden && endings(format).contains(&ending)
-        })
-        .collect();
+    let mut found: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| is_of(format, path)).collect();
     found.sort();
     found
+}
+
+/// Returns whether a path is a model of a format, by its ending.
+pub(super) fn is_of(format: ModelFormat, path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let hidden = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+    !hidden && endings(format).contains(&ending)
 }
 
 /// Returns whether a folder holds exactly one model of a format, whatever its name.

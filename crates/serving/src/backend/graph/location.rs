@@ -98,20 +98,29 @@ pub(super) fn routing(
     base: &PlacementOptions,
     files: &ModelFiles,
 ) -> Result<PlacementOptions, ServingError> {
-    let goal = match files.parameter(EXECUTION_GOAL) {
+    let goal = match goal(files)? {
         None => match files.metal.find("power_policy").map(|setting| setting.text.as_str()) {
             Some("low_power") => ExecutionGoal::Power,
             Some("high_performance") => ExecutionGoal::Latency,
             _ => base.goal,
         },
-        Some(text) => text.parse::<ExecutionGoal>().map_err(|error| {
-            ServingError::invalid_arg(format!(
-                "parameter '{EXECUTION_GOAL}' of '{}': {error}",
-                files.name
-            ))
-        })?,
+        Some(goal) => goal,
     };
     Ok(PlacementOptions { goal, ..base.clone() })
+}
+
+/// What a model's parameters say that units are chosen by.
+///
+/// # Errors
+/// INVALID_ARG with what was found and what was expected.
+pub(super) fn goal(files: &ModelFiles) -> Result<Option<ExecutionGoal>, ServingError> {
+    let goal = files.parameter(EXECUTION_GOAL).map(str::parse::<ExecutionGoal>).transpose();
+    goal.map_err(|error| {
+        ServingError::invalid_arg(format!(
+            "parameter '{EXECUTION_GOAL}' of '{}': {error}",
+            files.name
+        ))
+    })
 }
 
 #[cfg(test)]

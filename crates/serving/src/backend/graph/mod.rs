@@ -4,6 +4,7 @@
 mod found;
 mod location;
 pub(super) mod metal;
+mod metal_backend;
 mod options;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::Tensor;
 
+pub use self::metal_backend::MetalBackend;
 use super::{
     BackendModel, BackgroundTuner, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
     ModelInstance, ModelIo, ModelTensor, OperationCounter, PlacementKind, StateBinding,
@@ -50,6 +52,8 @@ pub struct GraphBackend {
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
     power: Option<PowerOf>,
+    /// Name of the provider that comes first where a model asks for none.
+    preferred: Option<&'static str>,
 }
 
 /// Power settings of a model's runs, where it has any.
@@ -74,9 +78,9 @@ impl GraphBackend {
         let gpus = Vec::new();
         let optional = Vec::new();
         let shared = None;
-        let cache = None;
-        let power = None;
-        Self { format: ModelFormat::Onnx, providers, gpus, optional, shared, options, cache, power }
+        let format = ModelFormat::Onnx;
+        let (cache, power, preferred) = (None, None, None);
+        Self { format, providers, gpus, optional, shared, options, cache, power, preferred }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
@@ -121,6 +125,26 @@ impl GraphBackend {
         Self { cache: cache.map(Arc::new), ..self }
     }
 
+    /// The same, with the provider of this name first for models that ask for no unit.
+    #[must_use]
+    fn preferring(self, name: &'static str) -> Self {
+        Self { preferred: Some(name), ..self }
+    }
+
+    /// The name of the preferred provider, if it is among those of a model that asks for none.
+    fn preference(&self, providers: &ProviderFactory, files: &ModelFiles) -> Option<&'static str> {
+        let name = self.preferred?;
+        let kinds = || files.config.instance_group.iter().map(|group| group.kind());
+        if kinds().any(|kind| kind == GroupKind::Cpu) {
+            return None;
+        }
+        let here = providers.iter().any(|provider| provider.name() == name);
+        if !here {
+            tracing::warn!(model = %files.name, "there is no {name} here, which its backend prefers: other units run it");
+        }
+        here.then_some(name)
+    }
+
     /// The providers of instances at a place.
     fn providers_at(&self, place: PlacementKind) -> ProviderFactory {
         let gpu = match place {
@@ -149,7 +173,10 @@ impl GraphBackend {
             Some((providers, _)) => providers.clone(),
             None => self.providers_at(place),
         };
+        // Also where one unit leaves nothing to choose.
+        location::goal(files)?;
         let location = location::of_model(files)?;
+        let location = location.or_else(|| self.preference(&providers, files));
         if let Some(name) = location {
             providers = location::first(providers, name, files)?;
         } else if insists && let Some(first) = providers.first_mut() {

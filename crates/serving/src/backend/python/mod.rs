@@ -51,6 +51,7 @@ mod response;
 mod settings;
 mod stale_resources;
 mod supervisor;
+mod tensorflow;
 mod wire;
 mod worker;
 mod worker_outbox;
@@ -67,6 +68,7 @@ use self::plain::PlainInstance;
 pub use self::pytorch::PytorchBackend;
 use self::settings::WorkerSettings;
 use self::stale_resources::ServerFolder;
+pub use self::tensorflow::TensorflowBackend;
 use self::worker::WorkerStart;
 use super::{
     BackendModel, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
@@ -141,7 +143,7 @@ impl ModelBackend for PythonBackend {
             true => completed(&made)?,
             false => None,
         };
-        Ok(Box::new(PythonModel { made: Arc::new(made), completed }))
+        Ok(Box::new(PythonModel { made: Arc::new(made), completed, io: None }))
     }
 }
 
@@ -165,6 +167,7 @@ impl WorkerRecipe {
             home: &self.home,
             path: &self.path,
             callee: &self.callee,
+            data: self.data.as_deref(),
         }
     }
 }
@@ -197,11 +200,13 @@ fn completed(made: &WorkerRecipe) -> Result<Option<ModelConfig>, ServingError> {
 struct PythonModel {
     made: Arc<WorkerRecipe>,
     completed: Option<ModelConfig>,
+    /// Interface of the file that the model runs, where the file has one.
+    io: Option<ModelIo>,
 }
 
 impl BackendModel for PythonModel {
     fn io(&self) -> Option<&ModelIo> {
-        None
+        self.io.as_ref()
     }
 
     fn calls_others(&self) -> bool {
@@ -245,7 +250,7 @@ impl BackendModel for PythonModel {
         if states && (freely || made.data.is_some()) {
             return Err(ServingError::unsupported(format!(
                 "model '{}': the server keeps states for models in Python whose requests have one answer each; decoupled \
-                 and iterative ones, and files of torch, keep theirs themselves",
+                 and iterative ones, and files of a framework, keep theirs themselves",
                 config.name
             )));
         }

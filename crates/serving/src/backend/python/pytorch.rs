@@ -43,7 +43,7 @@ impl ModelBackend for PytorchBackend {
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
-        check(&files.config)?;
+        refuse_foreign_requests(&files.config, PYTORCH)?;
         let data = model_file(files)?;
         let home = self.shared.home()?;
         let settings = WorkerSettings::of(files, &home, &self.shared.environments)?;
@@ -51,12 +51,18 @@ impl ModelBackend for PytorchBackend {
         let path = home.path().join(TORCH_MODEL);
         let made =
             WorkerRecipe { files: files.clone(), settings, path, home, callee, data: Some(data) };
-        Ok(Box::new(PythonModel { made: Arc::new(made), completed: None }))
+        Ok(Box::new(PythonModel { made: Arc::new(made), completed: None, io: None }))
     }
 }
 
-/// Refuses what a call of `forward` cannot be.
-fn check(config: &ModelConfig) -> Result<(), ServingError> {
+/// Refuses configurations whose requests a call of the file cannot answer: one answer for each, and no states.
+///
+/// # Errors
+/// UNSUPPORTED with what is configured.
+pub(super) fn refuse_foreign_requests(
+    config: &ModelConfig,
+    backend: &str,
+) -> Result<(), ServingError> {
     let policy = config.model_transaction_policy.as_ref();
     let mut found = policy.filter(|policy| policy.decoupled).map(|_| "decoupled");
     if let Some(SchedulingChoice::SequenceBatching(batching)) = &config.scheduling_choice {
@@ -68,7 +74,7 @@ fn check(config: &ModelConfig) -> Result<(), ServingError> {
     }
     let Some(found) = found else { return Ok(()) };
     Err(ServingError::unsupported(format!(
-        "model '{}' is configured as {found}, which backend '{PYTORCH}' does not have: forward() answers each request \
+        "model '{}' is configured as {found}, which backend '{backend}' does not have: the file answers each request \
          once and keeps its own states",
         config.name
     )))

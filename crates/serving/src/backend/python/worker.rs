@@ -234,6 +234,8 @@ pub(super) struct WorkerStart<'a> {
     pub(super) path: &'a Path,
     /// Receiver of its calls.
     pub(super) callee: &'a Arc<BlsCallee>,
+    /// The file that the model runs, where it is part of the program.
+    pub(super) data: Option<&'a Path>,
 }
 
 impl WorkerStart<'_> {
@@ -280,13 +282,16 @@ impl WorkerStart<'_> {
         Ok(StartedWorker { process, reader, flags, prefix })
     }
 
-    /// Lets a worker complete a configuration and end.
+    /// Lets a worker complete a configuration, or describe the file that its model runs, and end.
     ///
     /// # Errors
     /// Fails like [`WorkerStart::instance`].
     pub(super) fn complete(&self, config: &str) -> Result<Option<serde_json::Value>, ServingError> {
-        let start =
+        let mut start =
             serde_json::json!({ "path": self.path, "complete": true, "model_config": config });
+        if let (Some(data), Some(start)) = (self.data, start.as_object_mut()) {
+            start.insert("model_file".to_owned(), serde_json::json!(data));
+        }
         let (process, mut reader) = self.begin(&start, None)?;
         let completed = match reader.next(None) {
             Ok([wire::CONFIG]) => Ok(None),
