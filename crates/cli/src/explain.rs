@@ -136,11 +136,13 @@ impl MeasuredRun {
         let predicted = |name: Option<&str>| {
             let nodes = explained.partitions.iter().flatten();
             let own = nodes.filter(|node| name.is_none_or(|name| node.provider == name));
-            own.map(|node| node.cost_ns).sum::<f64>() / 1e6
+            // A provider that only stood in for another has no node that a time was predicted of.
+            own.map(|node| node.cost_ns).reduce(|sum, cost| sum + cost)
         };
-        let row = |name: &str, predicted: f64, time: Duration| {
+        let row = |name: &str, predicted: Option<f64>, time: Duration| {
             let ms = format!("{:.3}", time.as_secs_f64() * 1e3);
-            vec![name.to_owned(), format!("{predicted:.3}"), ms]
+            let predicted = predicted.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e6));
+            vec![name.to_owned(), predicted, ms]
         };
         let own = self.providers.iter().map(|(name, time)| row(name, predicted(Some(name)), *time));
         let all = std::iter::once(row("whole run", predicted(None), self.whole));

@@ -56,7 +56,7 @@ pub(super) fn page(facts: &AppleFacts<'_>) -> Vec<MetricFamily> {
             "metal_power_usage_watts",
             "Watts that the GPU draws",
             MetricType::GAUGE,
-            single(facts.reading.and_then(|reading| reading.draw.gpu)),
+            drawn_by_gpu(facts),
         ),
         (
             "metal_thermal_state",
@@ -113,6 +113,14 @@ pub(super) fn page(facts: &AppleFacts<'_>) -> Vec<MetricFamily> {
 
 fn single(value: Option<f64>) -> Vec<Metric> {
     value.into_iter().map(|value| measured(value, Vec::new())).collect()
+}
+
+/// Watts of the chip's own GPU, which has its number where it is open and is else the first.
+fn drawn_by_gpu(facts: &AppleFacts<'_>) -> Vec<Metric> {
+    let watts = facts.reading.and_then(|reading| reading.draw.gpu);
+    let number = facts.gpus.first().map_or(0, |gpu| gpu.number);
+    let labelled = |watts| measured(watts, vec![label("device", &number.to_string())]);
+    watts.into_iter().map(labelled).collect()
 }
 
 fn allocated(gpus: &[GpuMemory]) -> Vec<Metric> {
@@ -180,7 +188,7 @@ mod tests {
         });
         for line in [
             r#"metal_memory_allocated_bytes{device="1"} 512"#,
-            "metal_power_usage_watts 4.5",
+            r#"metal_power_usage_watts{device="1"} 4.5"#,
             "metal_thermal_state 1",
             r#"metal_kernel_execution_total{kernel="matmul-f32"} 7"#,
             r#"metal_kernel_execution_seconds_total{kernel="matmul-f32"} 0.5"#,

@@ -260,6 +260,7 @@ fn broken_rules_get_tritons_texts() {
             "instance_group { kind: KIND_GPU }",
             "instance group m_0 of model m has kind KIND_GPU but no GPUs are available",
         ),
+        ("instance_group { gpus: [0, 1] }", ""),
         (
             "instance_group { kind: KIND_CPU gpus: 0 }",
             "instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs",
