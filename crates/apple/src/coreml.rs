@@ -21,28 +21,34 @@ mod device;
 mod fault;
 mod interface;
 mod layout;
+mod load_options;
 mod model;
 mod pages;
 mod plan;
+mod planned_operator;
 mod request;
+mod state;
 #[cfg(target_os = "macos")]
 mod system;
 #[cfg(not(target_os = "macos"))]
-#[path = "coreml/absent.rs"]
+#[path = "coreml/absent/mod.rs"]
 mod system;
 
 pub use array::MultiArray;
 pub use compile::compile;
 pub use data_type::ArrayDataType;
-pub use device::{CoreMlDevice, devices};
+pub use device::CoreMlDevice;
 pub use fault::{CoreMlFault, CoreMlFaultKind};
 pub use interface::{
     ArrayFeature, DimensionRange, FeatureKind, InterfaceFeature, ModelInterface, ModelMetadata,
     PixelFormat, ShapeConstraint,
 };
-pub use model::{ComputeUnits, CoreMlLoadOptions, LoadedModel, PredictionState};
-pub use plan::{CoreMlPlannedOperator, EnclosingBlock, plan};
+pub use load_options::{ComputeUnits, CoreMlLoadOptions};
+pub use model::LoadedModel;
+pub use plan::{devices, plan};
+pub use planned_operator::{CoreMlPlannedOperator, EnclosingBlock};
 pub use request::{
     CompletedPrediction, LabelKeyKind, Prediction, PredictionOutput, PredictionSubmission,
     SubmissionCallback,
 };
+pub use state::PredictionState;

@@ -7,6 +7,7 @@
 
 mod arena;
 mod compare;
+mod dispatch;
 mod dtype;
 mod element;
 mod error;
@@ -16,6 +17,7 @@ mod parts;
 mod shared_block;
 mod shared_region;
 mod small;
+mod small_elements;
 mod tensor;
 mod view;
 mod wire;
@@ -31,9 +33,10 @@ pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, Shar
 pub use parts::{OwnedParts, check_part};
 pub use shared_block::SharedBlock;
 pub use shared_region::{SharedRegion, SharedRegionError};
-pub use small::{
-    ExponentRounding, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,
-    Float8E8M0, Int2, Int4, NarrowingRule, OverflowRule, SmallType, Uint2, Uint4,
+pub use small::{ExponentRounding, NarrowingRule, OverflowRule, SmallType};
+pub use small_elements::{
+    Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz, Float8E8M0, Int2, Int4,
+    Uint2, Uint4,
 };
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{TensorMut, TensorRef};

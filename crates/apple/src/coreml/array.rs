@@ -231,7 +231,7 @@ impl MultiArray {
         }
         let text = format!(
             "array of shape {}: found {found} bytes, expected {expected}",
-            check::shown(&self.shape)
+            layout::shown(&self.shape)
         );
         Err(CoreMlFault::argument(text))
     }
@@ -263,8 +263,8 @@ fn covers(
     if strides.len() == shape.len() && needed.is_some_and(|needed| needed <= found) {
         return Ok(());
     }
-    let shape = check::shown(shape);
-    let strides = check::shown(strides);
+    let shape = layout::shown(shape);
+    let strides = layout::shown(strides);
     let text = format!(
         "array of {data_type}, shape {shape}, strides {strides}: Core ML gives {found} bytes of it"
     );

@@ -3,13 +3,8 @@
 use std::path::PathBuf;
 
 use super::interface::{FeatureKind, InterfaceFeature};
-use super::layout::ArrayLayout;
+use super::layout::{ArrayLayout, shown};
 use super::{ArrayDataType, ComputeUnits, CoreMlFault, ModelInterface};
-
-/// A shape or strides, for errors.
-pub(super) fn shown(sizes: &[usize]) -> String {
-    format!("{sizes:?}")
-}
 
 /// View of an array that goes to a model, for the checks.
 #[derive(Debug, Clone, Copy)]

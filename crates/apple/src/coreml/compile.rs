@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{CoreMlFault, system};
+use super::{CoreMlFault, CoreMlFaultKind, system};
 
 /// Compiles a `.mlpackage` or an `.mlmodel` and leaves the result, a `.mlmodelc`, at `into`. Whoever
 /// looks there finds the whole folder or none: a folder that somebody else has left there in the
@@ -21,7 +21,7 @@ pub fn compile(package: &Path, into: &Path) -> Result<(), CoreMlFault> {
     if fs::symlink_metadata(into).is_ok() {
         return Err(CoreMlFault::file(format!("{}: is there already", into.display())));
     }
-    let made = system::compile(package)?;
+    let made = made(system::compile(package)?)?;
     let installed = install(&made, into);
     if made.exists() {
         // What is left lies in the system's folder for temporary files, which it clears itself.
@@ -82,17 +82,15 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Checks that the result of the system's compiler is a folder.
-#[cfg(any(target_os = "macos", test))]
-pub(super) fn made(path: Option<PathBuf>) -> Result<PathBuf, CoreMlFault> {
+fn made(path: Option<PathBuf>) -> Result<PathBuf, CoreMlFault> {
     path.filter(|path| path.is_dir()).ok_or_else(|| {
         let text = "Core ML says that it has compiled the package and gives no folder";
-        CoreMlFault::new(super::CoreMlFaultKind::Compile, text)
+        CoreMlFault::new(CoreMlFaultKind::Compile, text)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::CoreMlFaultKind;
     use super::*;
 
     fn model(at: &Path) {

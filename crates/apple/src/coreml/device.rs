@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::{CoreMlFault, system};
-
 /// A device of Core ML's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -35,33 +33,9 @@ impl fmt::Display for CoreMlDevice {
     }
 }
 
-/// Every device of this machine that Core ML can use.
-///
-/// # Errors
-/// `Version` before macOS 14, `Unavailable` off macOS.
-pub fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
-    system::devices()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[cfg(not(target_os = "macos"))]
-    #[test]
-    fn off_macos_there_are_no_devices() {
-        let fault = devices().unwrap_err();
-        assert_eq!(fault.kind, super::super::CoreMlFaultKind::Unavailable);
-    }
-
-    #[cfg(target_os = "macos")]
-    #[test]
-    fn there_is_a_cpu_from_macos_14_on() {
-        match devices() {
-            Ok(devices) => assert!(devices.contains(&CoreMlDevice::Cpu)),
-            Err(fault) => assert_eq!(fault.kind, super::super::CoreMlFaultKind::Version),
-        }
-    }
 
     #[test]
     fn devices_are_told_apart() {

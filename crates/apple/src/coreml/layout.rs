@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
-use super::check::shown;
 use super::{ArrayDataType, CoreMlFault};
+
+/// A shape or strides, for errors.
+pub(super) fn shown(sizes: &[usize]) -> String {
+    format!("{sizes:?}")
+}
 
 /// The type, the shape and the strides of an array. Every dimension has an element, no two elements
 /// share memory, and sizes fit what Objective-C counts with.

@@ -1,4 +1,4 @@
-//! Loaded models and their states.
+//! Loaded models.
 
 use std::fmt;
 use std::path::Path;
@@ -6,55 +6,11 @@ use std::sync::Arc;
 
 use super::check::{self, GivenArray, StateKinship};
 use super::request::PendingSubmission;
-use super::system::{NativeModel, StateBuffers};
+use super::system::NativeModel;
 use super::{
-    CoreMlFault, ModelInterface, Prediction, PredictionOutput, PredictionSubmission,
-    SubmissionCallback,
+    CoreMlFault, CoreMlLoadOptions, ModelInterface, Prediction, PredictionOutput, PredictionState,
+    PredictionSubmission, SubmissionCallback,
 };
-
-/// Devices that a model may run on. Core ML decides for each operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ComputeUnits {
-    /// The CPU.
-    CpuOnly,
-    /// CPU and GPU.
-    CpuAndGpu,
-    /// CPU, GPU and Neural Engine.
-    #[default]
-    All,
-    /// CPU and Neural Engine.
-    CpuAndNeuralEngine,
-}
-
-impl ComputeUnits {
-    /// The number in Core ML's `MLComputeUnits`.
-    #[cfg(any(target_os = "macos", test))]
-    pub(super) fn number(self) -> isize {
-        match self {
-            Self::CpuOnly => 0,
-            Self::CpuAndGpu => 1,
-            Self::All => 2,
-            Self::CpuAndNeuralEngine => 3,
-        }
-    }
-}
-
-/// Options of loading a model.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CoreMlLoadOptions {
-    /// Devices that it may run on.
-    pub units: ComputeUnits,
-    /// Function of a model with several; the default one if none is named. macOS 15.
-    pub function: Option<String>,
-    /// Loads for longer so that predictions are faster. macOS 15.
-    pub fast_prediction: bool,
-    /// Shapes change rarely, so Core ML may prepare itself anew for each. macOS 14.4.
-    pub infrequent_reshapes: bool,
-    /// The GPU may add in half precision.
-    pub low_precision_accumulation: bool,
-    /// The name in Apple's tools.
-    pub display_name: Option<String>,
-}
 
 /// A model in memory. One thread uses it at a time, with any number of submissions under way.
 pub struct LoadedModel {
@@ -63,45 +19,9 @@ pub struct LoadedModel {
     kin: Arc<StateKinship>,
 }
 
-/// State that lasts from one prediction to the next. Its arrays start with zeros.
-///
-/// Functions of one compiled model that have the same states accept each other's. Apple's documentation does
-/// not mention this. Programs for language models on Macs read prompts with one function and write answers with
-/// another one on the same state. Source: ANEMLL, its `chat.py`.
-pub struct PredictionState {
-    buffers: StateBuffers,
-    kin: Arc<StateKinship>,
-}
-
 impl fmt::Debug for LoadedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadedModel").field("interface", &self.interface).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for PredictionState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("kin", &self.kin).finish_non_exhaustive()
-    }
-}
-
-impl PredictionState {
-    /// Core ML's own.
-    #[cfg(target_os = "macos")]
-    pub(super) fn buffers(&self) -> &StateBuffers {
-        &self.buffers
-    }
-
-    /// Copies what another state of the same model holds, while neither is in use.
-    ///
-    /// # Errors
-    /// `Argument` when the other one is that of another model, `Memory` when Core ML gives no access.
-    pub fn copy_from(&mut self, other: &Self) -> Result<(), CoreMlFault> {
-        check::state(&self.kin, Some(&other.kin))?;
-        for feature in &self.kin.states {
-            self.buffers.copy_from(&other.buffers, &feature.name)?;
-        }
-        Ok(())
     }
 }
 
@@ -136,7 +56,7 @@ impl LoadedModel {
         if self.interface.states.is_empty() {
             return Err(CoreMlFault::argument("the model has no states"));
         }
-        Ok(PredictionState { buffers, kin: Arc::clone(&self.kin) })
+        Ok(PredictionState::new(buffers, Arc::clone(&self.kin)))
     }
 
     /// Computes the outputs, in the order of [`ModelInterface::outputs`].
@@ -155,7 +75,7 @@ impl LoadedModel {
         let given: Vec<GivenArray<'_>> =
             backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &given)?;
-        check::state(&self.kin, state.as_ref().map(|state| &*state.kin))?;
+        check::state(&self.kin, state.as_ref().map(|state| state.kin()))?;
         let backings: Vec<_> = backings.iter().map(|(name, array)| (*name, &**array)).collect();
         self.model.predict(&self.interface, inputs, &backings, state.as_deref())
     }
@@ -178,7 +98,7 @@ impl LoadedModel {
         let backings: Vec<GivenArray<'_>> =
             submission.backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &backings)?;
-        check::state(&self.kin, submission.state.as_ref().map(|state| &*state.kin))
+        check::state(&self.kin, submission.state.as_ref().map(|state| state.kin()))
     }
 }
 
@@ -214,17 +134,6 @@ mod tests {
         goes::<LoadedModel>();
         goes::<PredictionSubmission>();
         goes::<super::super::CompletedPrediction>();
-    }
-
-    #[test]
-    fn units_have_the_numbers_of_core_ml() {
-        let units = [
-            ComputeUnits::CpuOnly,
-            ComputeUnits::CpuAndGpu,
-            ComputeUnits::All,
-            ComputeUnits::CpuAndNeuralEngine,
-        ];
-        assert_eq!(units.map(ComputeUnits::number), [0, 1, 2, 3]);
     }
 
     #[cfg(not(target_os = "macos"))]

@@ -1,44 +1,17 @@
-//! Plan of the devices on which Core ML means to run each operator of a model.
+//! Devices that Core ML has, and the plan of those on which it means to run each operator of a model.
 
 use std::path::Path;
 
 use super::model::folder;
-use super::{CoreMlDevice, CoreMlFault, CoreMlLoadOptions, system};
+use super::{CoreMlDevice, CoreMlFault, CoreMlLoadOptions, CoreMlPlannedOperator, system};
 
-/// An operator of a model and its devices.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CoreMlPlannedOperator {
-    /// The function of an ML program; the name of a pipeline's model; empty for other networks.
-    pub function: String,
-    /// The blocks around it, the outermost first.
-    pub path: Vec<EnclosingBlock>,
-    /// Its place in its block.
-    pub index: usize,
-    /// The operator's name in MIL with its opset's suffix, such as `ios16.conv`; the type of a
-    /// network's layer.
-    pub operator: String,
-    /// The names of what it gives.
-    pub outputs: Vec<String>,
-    /// Device on which Core ML means to run it; `None` for what is not run, such as a constant.
-    pub preferred: Option<CoreMlDevice>,
-    /// Devices on which it could run.
-    pub supported: Vec<CoreMlDevice>,
-    /// Its share of the whole's cost, from 0 to 1.
-    pub weight: Option<f64>,
+/// Every device of this machine that Core ML can use.
+///
+/// # Errors
+/// `Version` before macOS 14, `Unavailable` off macOS.
+pub fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
+    system::devices()
 }
-
-/// A block of an operator with blocks, such as a branch of `cond`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EnclosingBlock {
-    /// The operator's place in its own block.
-    pub operation: usize,
-    /// Index of the block in the operator.
-    pub block: usize,
-}
-
-/// Depth to which blocks within blocks are followed.
-#[cfg(target_os = "macos")]
-pub(super) const DEPTH: usize = 64;
 
 /// The plan for a compiled model, in the order of its operators; functions are ordered by name. It
 /// is a forecast: nothing says where an operator ran.
@@ -72,5 +45,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fault = plan(folder.path(), &CoreMlLoadOptions::default()).unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_there_are_no_devices() {
+        let fault = devices().unwrap_err();
+        assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
+    }
+
+    #[cfg(target_os = "macos")]
+    #[test]
+    fn there_is_a_cpu_from_macos_14_on() {
+        match devices() {
+            Ok(devices) => assert!(devices.contains(&CoreMlDevice::Cpu)),
+            Err(fault) => assert_eq!(fault.kind, CoreMlFaultKind::Version),
+        }
     }
 }

@@ -7,11 +7,14 @@ mod device;
 mod model;
 mod plan;
 mod predict;
+mod returned;
+mod state;
 
 pub(super) use buffer::Buffer;
 pub(super) use device::devices;
-pub(super) use model::{NativeModel, StateBuffers, compile};
+pub(super) use model::{NativeModel, compile};
 pub(super) use plan::plan;
+pub(super) use state::StateBuffers;
 
 use std::path::Path;
 

@@ -2,7 +2,11 @@
 
 mod amx;
 mod bf16;
+mod bf16_isa;
+mod bf16_widened;
 mod dot;
+mod dot_isa;
+mod dot_portable;
 mod pairs;
 mod portable;
 mod simd;
@@ -31,13 +35,15 @@ pub(crate) use amx::{TILE_BYTES, TILE_ROWS as AMX_ROWS, TileBlock, TileExtent, T
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
-pub(crate) use bf16::nearest;
-pub use bf16::{Bf16Instructions, Bf16Isa, Bf16Kernel, WidenedBf16};
+pub use bf16::{Bf16Instructions, Bf16Kernel};
+pub use bf16_isa::Bf16Isa;
 #[cfg(target_arch = "aarch64")]
 pub use bf16_neon::NeonBf16;
+pub use bf16_widened::WidenedBf16;
 #[cfg(target_arch = "x86_64")]
 pub use bf16_x86::Avx512Bf16;
-pub use dot::{DotInstructions, DotIsa, DotKernel, LeftTerms};
+pub use dot::{DotInstructions, DotKernel, LeftTerms};
+pub use dot_isa::DotIsa;
 #[cfg(target_arch = "aarch64")]
 pub use dot_neon::NeonDot;
 #[cfg(target_arch = "x86_64")]
@@ -49,6 +55,7 @@ pub use pairs::{NoPairs, PairInstructions};
 pub use pairs_neon::{Bfmmla, I8mm};
 pub use portable::Portable;
 pub use simd::Simd;
+pub(crate) use simd::nearest;
 
 /// An algorithm to be compiled for each instruction set.
 ///

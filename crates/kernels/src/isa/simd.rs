@@ -2,7 +2,16 @@
 
 use std::fmt::Debug;
 
-use super::{IsaKernel, nearest};
+use super::IsaKernel;
+
+/// The nearest BF16, ties to even; a NaN stays one.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+pub(crate) fn nearest(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
+    if x.is_nan() { (bits >> 16) as u16 | 0x40 } else { (rounded >> 16) as u16 }
+}
 
 /// One instruction set, as a token: holding a value proves that the processor has it.
 ///

@@ -21,7 +21,7 @@ use objc2_core_video::{
 use objc2_foundation::{NSArray, NSNumber};
 
 use super::super::layout::{self, ArrayLayout};
-use super::super::{ArrayDataType, CoreMlFault, CoreMlFaultKind, MultiArray};
+use super::super::{ArrayDataType, CoreMlFault, CoreMlFaultKind};
 use super::{guarded, numbers, property, refused, sizes};
 
 /// An array, and the memory that it was given.
@@ -91,6 +91,11 @@ impl Buffer {
             };
             Ok(Self { array, given: None })
         })
+    }
+
+    /// An array that Core ML made.
+    pub(super) fn returned(array: Retained<MLMultiArray>) -> Self {
+        Self { array, given: None }
     }
 
     /// Core ML's array.
@@ -194,17 +199,6 @@ impl Buffer {
         let strides = sizes(&*property!(self.array.strides()));
         layout::own_bytes(counted, data_type, &shape, &strides)
     }
-}
-
-/// An array that Core ML made.
-pub(super) fn returned(array: Retained<MLMultiArray>) -> Result<MultiArray, CoreMlFault> {
-    let number = property!(array.dataType()).0;
-    let data_type = ArrayDataType::of(number).ok_or_else(|| {
-        let text = format!("an array has elements of type {number:#x}, which is unknown");
-        CoreMlFault::new(CoreMlFaultKind::Predict, text)
-    })?;
-    let shape = sizes(&*property!(array.shape()));
-    Ok(MultiArray::returned(Buffer { array, given: None }, data_type, shape))
 }
 
 /// Integers of 8 bits are new. macOS 26 follows 15, and tells a program that was built before it that it

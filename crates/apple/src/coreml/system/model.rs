@@ -1,25 +1,22 @@
 //! `MLModel`.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::mpsc;
 
 use block2::RcBlock;
 use objc2::rc::Retained;
 use objc2::runtime::AnyClass;
-use objc2_core_ml::{MLModel, MLMultiArray, MLState};
-use objc2_foundation::{NSError, NSString, NSURL};
+use objc2_core_ml::MLModel;
+use objc2_foundation::{NSError, NSURL};
 
-use super::super::compile::made;
 use super::super::request::PendingSubmission;
 use super::super::{
     CoreMlFault, CoreMlFaultKind, CoreMlLoadOptions, ModelInterface, MultiArray, PredictionOutput,
     PredictionState,
 };
 use super::configuration::configuration;
-use super::{buffer, describe, guarded, predict, refused, url};
+use super::state::StateBuffers;
+use super::{describe, guarded, predict, refused, url};
 
 /// A loaded model.
 pub(in super::super) struct NativeModel {
@@ -29,58 +26,6 @@ pub(in super::super) struct NativeModel {
 // SAFETY: Core ML binds models to no thread and asks for one user at a time, which a value that is
 // not `Sync` has; asynchronous predictions may overlap.
 unsafe impl Send for NativeModel {}
-
-/// A model's state. Its predictions follow each other, since each has it exclusively.
-pub(in super::super) struct StateBuffers {
-    state: Retained<MLState>,
-}
-
-impl StateBuffers {
-    /// Core ML's state.
-    pub(super) fn state(&self) -> &MLState {
-        &self.state
-    }
-
-    /// Copies an array that both have by this name. It goes through memory of its own, since each is there
-    /// only while its handler runs.
-    pub(in super::super) fn copy_from(
-        &mut self,
-        other: &Self,
-        name: &str,
-    ) -> Result<(), CoreMlFault> {
-        let bytes = other.array(name, |array| {
-            let mut bytes = vec![0; array.len_bytes()];
-            array.copy_to(&mut bytes).map(|()| bytes)
-        })??;
-        self.array(name, |mut array| {
-            array.become_writable();
-            array.copy_from(&bytes)
-        })?
-    }
-
-    /// Calls `look` with the array of this name, which the state has.
-    fn array<R>(&self, name: &str, look: impl FnOnce(MultiArray) -> R) -> Result<R, CoreMlFault> {
-        let look = Cell::new(Some(look));
-        let answer = Cell::new(None);
-        let block = RcBlock::new(|array: NonNull<MLMultiArray>| {
-            let Some(look) = look.take() else { return };
-            // SAFETY: the array is alive while the block runs.
-            let array = unsafe { Retained::retain(array.as_ptr()) };
-            let Some(array) = array else { return };
-            answer.set(Some(catch_unwind(AssertUnwindSafe(|| buffer::returned(array).map(look)))));
-        });
-        let state_name = NSString::from_str(name);
-        // SAFETY: the state has an array of this name, as its model says; the block is there until the
-        // call returns, and nobody predicts on the state, whose borrow the caller has.
-        let called = guarded(CoreMlFaultKind::Memory, name, || unsafe {
-            self.state.getMultiArrayForStateNamed_handler(&state_name, &block);
-            Ok(())
-        });
-        drop(block);
-        called?;
-        buffer::opened(answer.into_inner())?
-    }
-}
 
 impl NativeModel {
     pub(in super::super) fn load(
@@ -113,7 +58,7 @@ impl NativeModel {
         }
         // SAFETY: a system with the class has the method.
         guarded(CoreMlFaultKind::Memory, "state of a model", || unsafe {
-            Ok(StateBuffers { state: self.model.newState() })
+            Ok(StateBuffers::new(self.model.newState()))
         })
     }
 
@@ -134,8 +79,8 @@ impl NativeModel {
     }
 }
 
-/// Compiles a package to a folder in the system's place for temporary files.
-pub(in super::super) fn compile(package: &Path) -> Result<PathBuf, CoreMlFault> {
+/// Compiles a package to a folder in the system's place for temporary files. `None` where Core ML names none.
+pub(in super::super) fn compile(package: &Path) -> Result<Option<PathBuf>, CoreMlFault> {
     let (sender, receiver) = mpsc::channel();
     let what = package.display().to_string();
     guarded(CoreMlFaultKind::Compile, &what.clone(), || {
@@ -157,5 +102,5 @@ pub(in super::super) fn compile(package: &Path) -> Result<PathBuf, CoreMlFault> 
         Ok::<(), CoreMlFault>(())
     })?;
     // A block that is dropped without a call drops the sender.
-    made(receiver.recv().unwrap_or(Ok(None))?)
+    receiver.recv().unwrap_or(Ok(None))
 }

@@ -12,7 +12,7 @@ use objc2_core_ml::{
 };
 use objc2_foundation::NSError;
 
-use super::super::plan::{CoreMlPlannedOperator, DEPTH, EnclosingBlock};
+use super::super::planned_operator::{CoreMlPlannedOperator, DEPTH, EnclosingBlock};
 use super::super::{CoreMlDevice, CoreMlFault, CoreMlFaultKind, CoreMlLoadOptions};
 use super::configuration::configuration;
 use super::{device, guarded, property, refused, url};

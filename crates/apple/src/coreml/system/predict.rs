@@ -17,7 +17,7 @@ use super::super::{
     CoreMlFault, CoreMlFaultKind, InterfaceFeature, LabelKeyKind, ModelInterface, MultiArray,
     PredictionOutput, PredictionState, PredictionSubmission,
 };
-use super::{buffer, guarded, property, refused};
+use super::{guarded, property, refused, returned};
 
 type Features = ProtocolObject<dyn MLFeatureProvider>;
 type Outputs = Result<Vec<(String, PredictionOutput)>, CoreMlFault>;
@@ -218,7 +218,7 @@ fn output(
             };
             match backing {
                 Some(backing) if backing.buffer().is(&array) => PredictionOutput::Backed,
-                _ => PredictionOutput::Array(buffer::returned(array)?),
+                _ => PredictionOutput::Array(returned::array(array)?),
             }
         }
         MLFeatureType::Int64 => PredictionOutput::Int64(property!(value.int64Value())),

@@ -18,7 +18,7 @@ pub struct CategoryMapper {
 }
 
 /// Pairs of texts and numbers, with the attributes that say what others become.
-pub(super) fn parse_pairs(
+fn parse_pairs(
     context: &mut ParseContext<'_>,
     texts: &Tensor,
     numbers: &Tensor,
@@ -39,6 +39,17 @@ impl CategoryMapper {
         let texts = context.attributes.strings("cats_strings")?.unwrap_or_default();
         let numbers = context.attributes.ints("cats_int64s")?.unwrap_or_default();
         parse_pairs(context, &Tensor::vector(texts), &Tensor::vector(numbers))
+    }
+
+    /// Reads the attributes of version 1 of `LabelEncoder`: texts stand for their positions in a list, in either
+    /// direction, which the type of the input tells.
+    pub(super) fn parse_classes(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let classes = context.attributes.strings("classes_strings")?.unwrap_or_default();
+        let count = i64::try_from(classes.len()).map_err(|_| OpError::new("too many classes"))?;
+        let numbers = Tensor::vector((0..count).collect::<Vec<_>>());
+        parse_pairs(context, &Tensor::vector(classes), &numbers)
     }
 
     fn direction(&self, dtype: DataType) -> &LabelEncoder {

@@ -128,17 +128,6 @@ impl LabelEncoder {
         };
         Ok(Box::new(Self::new(&keys, &values, &other)?))
     }
-
-    /// Reads the attributes of version 1: texts stand for their positions in a list, in either
-    /// direction, which the type of the input tells.
-    pub(super) fn parse_classes(
-        context: &mut ParseContext<'_>,
-    ) -> Result<Box<dyn Operator>, OpError> {
-        let classes = context.attributes.strings("classes_strings")?.unwrap_or_default();
-        let count = i64::try_from(classes.len()).map_err(|_| OpError::new("too many classes"))?;
-        let numbers = Tensor::vector((0..count).collect::<Vec<_>>());
-        super::category_mapper::parse_pairs(context, &Tensor::vector(classes), &numbers)
-    }
 }
 
 /// The list that is there of four.

@@ -80,7 +80,7 @@ pub const OPS: &[OpDef] = &[
     ml("DictVectorizer", 1, ONE, ONE, DictVectorizer::parse),
     ml("FeatureVectorizer", 1, Arity::at_least(1), ONE, FeatureVectorizer::parse),
     ml("Imputer", 1, ONE, ONE, Imputer::parse),
-    ml("LabelEncoder", 1, ONE, ONE, LabelEncoder::parse_classes),
+    ml("LabelEncoder", 1, ONE, ONE, CategoryMapper::parse_classes),
     ml("LabelEncoder", 2, ONE, ONE, LabelEncoder::parse),
     ml("LinearClassifier", 1, ONE, TWO, LinearClassifier::parse).accumulating(),
     ml("LinearRegressor", 1, ONE, ONE, LinearRegressor::parse).accumulating(),
