@@ -5,35 +5,20 @@
 //! of two images, which is where coremltools puts them; a result that no such node reads stays a float.
 //! Scales are of whole tensors: INT8 around zero, UINT8 from zero on where no value is negative.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use galatea_graph::{Fact, Graph, Node, ONNX_DOMAIN, ValueId, infer};
-use galatea_runtime::quantize::{
-    AffineScale, QuantizeContext, RangeMethod, ValueRange, histograms,
-};
 use galatea_tensor::{DataType, OverflowRule, Tensor};
 
-use super::convert::{ConvertError, ConvertOptions, prepared};
-
-/// The set of operators that brought `quantize`, and the first specification that has it.
-const SPECIFICATION: i32 = 8;
+use super::convert_options::ConvertOptions;
 
 /// Axes of a value that is an image, `[batch, channels, …]`.
 const IMAGE_AXES: usize = 4;
 
-/// 8-bit quantization of activations, by their names in the graph that a package is made of.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Int8Activations {
-    /// Scale and zero point of each value.
-    pub scales: BTreeMap<String, AffineScale>,
-    /// Nodes that read floats all the same: their names, operators, or constants that they read.
-    pub exclude: Vec<String>,
-}
-
 /// Returns the kind of a node's computation, as far as it matters here.
-fn kind(node: &Node) -> Option<ActivationCodec> {
+pub(super) fn kind(node: &Node) -> Option<ActivationCodec> {
     Some(match node.op_type.as_str() {
         "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => ActivationCodec::Layer,
         "MatMul" | "Gemm" | "FusedMatMul" | "TransposeMatMul" | "FusedGemm" => {
@@ -47,7 +32,7 @@ fn kind(node: &Node) -> Option<ActivationCodec> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ActivationCodec {
+pub(super) enum ActivationCodec {
     /// A product with constant weights.
     Layer,
     /// A choice among the values of a window, which keeps their scale.
@@ -59,7 +44,7 @@ enum ActivationCodec {
 }
 
 /// A graph whose nodes are looked at.
-struct ActivationReader<'g> {
+pub(super) struct ActivationReader<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
     producers: Vec<Option<usize>>,
@@ -68,7 +53,7 @@ struct ActivationReader<'g> {
 }
 
 impl<'g> ActivationReader<'g> {
-    fn new(
+    pub(super) fn new(
         graph: &'g Graph,
         facts: &'g [Option<Fact>],
         options: &'g ConvertOptions,
@@ -77,7 +62,7 @@ impl<'g> ActivationReader<'g> {
         Self { graph, facts, producers: graph.producers(), exclude, wide: &options.islands }
     }
 
-    fn producer(&self, id: ValueId) -> Option<&Node> {
+    pub(super) fn producer(&self, id: ValueId) -> Option<&Node> {
         self.graph.nodes.get(self.producers.get(id.index()).copied().flatten()?)
     }
 
@@ -128,7 +113,7 @@ impl<'g> ActivationReader<'g> {
     }
 
     /// The values that become integers, each once, in the order of the graph.
-    fn values(&self) -> Vec<ValueId> {
+    pub(super) fn values(&self) -> Vec<ValueId> {
         let mut seen = HashSet::new();
         let inputs = self.graph.nodes.iter().flat_map(|node| {
             let at = self.reads(node);
@@ -140,74 +125,13 @@ impl<'g> ActivationReader<'g> {
 
 /// Returns whether a node goes by a name: its own, its operator's, that of its first result, or that of a constant
 /// that it reads, which it keeps where it is fused with others.
-fn is_meant(graph: &Graph, node: &Node, name: &str) -> bool {
+pub(super) fn is_meant(graph: &Graph, node: &Node, name: &str) -> bool {
     let named = |id: ValueId| graph.value(id).name == name;
     let mut constants = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
     node.name == name
         || node.op_type == name
         || node.output(0).is_some_and(named)
         || constants.any(|&id| named(id))
-}
-
-/// Refuses names that nothing has.
-fn check_excluded(graph: &Graph, exclude: &[String]) -> Result<(), ConvertError> {
-    for name in exclude {
-        if !graph.nodes.iter().any(|node| is_meant(graph, node, name)) {
-            let text = format!("there is no node, operator or weight '{name}' to exclude");
-            return Err(ConvertError::Graph(text));
-        }
-    }
-    Ok(())
-}
-
-/// Finds the scales of the activations of a graph by running it on the calibration samples, in FP32.
-///
-/// # Errors
-/// Fails when there are no samples or a run fails, no node reads what could be quantised, or a name to
-/// exclude is none of the graph's.
-pub fn calibrate(
-    graph: &Graph,
-    options: &ConvertOptions,
-    context: &QuantizeContext<'_>,
-    method: RangeMethod,
-    exclude: &[String],
-) -> Result<Int8Activations, ConvertError> {
-    let wrong = |text: String| Err(ConvertError::Graph(text));
-    if options.specification < SPECIFICATION {
-        return wrong(format!(
-            "activations of 8 bits came with specification {SPECIFICATION} (macOS 14), {} is asked for",
-            options.specification
-        ));
-    }
-    if context.calibration.is_empty() {
-        return wrong("activations of 8 bits need samples for calibration".to_owned());
-    }
-    let floats = ConvertOptions { activations: Int8Activations::default(), ..options.clone() };
-    let (graph, facts) = prepared(graph, &floats)?;
-    check_excluded(&graph, exclude)?;
-    let reader = ActivationReader::new(&graph, &facts, options, exclude);
-    let values = reader.values();
-    if values.is_empty() {
-        return wrong("no node reads activations that could be quantised: convolutions, products with constant matrices, pools and sums of images do".to_owned());
-    }
-    let found = histograms(&graph, &values, context);
-    let found = found.map_err(|error| ConvertError::Graph(error.to_string()))?;
-    let mut affines: HashMap<ValueId, AffineScale> = HashMap::new();
-    for &id in &values {
-        let name = &graph.value(id).name;
-        let Some(histogram) = found.get(&id).filter(|histogram| histogram.total() > 0) else {
-            return wrong(format!("no sample gives '{name}' a finite value"));
-        };
-        let signed = histogram.extremes().0 < 0.0;
-        // What is chosen of a window is one of its codes: it keeps their scale.
-        let kept = reader.producer(id).filter(|node| kind(node) == Some(ActivationCodec::Extreme));
-        let kept = kept.and_then(|node| affines.get(&node.input(0)?).copied());
-        let own = || AffineScale::of(ValueRange::of(histogram, method, signed), signed);
-        affines.insert(id, kept.unwrap_or_else(own));
-    }
-    let named = |(id, affine): (&ValueId, &AffineScale)| (graph.value(*id).name.clone(), *affine);
-    let scales = affines.iter().map(named).collect();
-    Ok(Int8Activations { scales, exclude: exclude.to_vec() })
 }
 
 /// A node that [`insert`] makes.

@@ -12,9 +12,10 @@ use galatea_runtime::{
 };
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
-use super::convert::{ConvertOptions, probe};
+use super::convert::probe;
+use super::convert_options::ConvertOptions;
 use super::neural_engine::NeuralEngine;
-use super::plans::PlannedElsewhere;
+use super::planned_elsewhere::PlannedElsewhere;
 use super::rules::{EngineRules, RulePlace, rules};
 
 /// How claims are made.

@@ -6,7 +6,7 @@ use galatea_formats::coreml::mil::{
     MilArgument, MilFunction, MilOperation, MilTensorType, MilType, MilValue,
 };
 
-use super::plans::{PlannedElsewhere, is_engine};
+use super::planned_elsewhere::{PlannedElsewhere, is_engine};
 use super::rules::{EngineRules, RefusedOperations, RuleCondition, RulePlace};
 
 /// Returns whether an operation is a constant, which nobody runs.

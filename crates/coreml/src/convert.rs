@@ -1,265 +1,25 @@
 //! Graphs as packages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use galatea_formats::coreml::mil::{self, MilArg, MilElement};
 use galatea_formats::coreml::{
     CoreMlModelInfo, FeatureShapes, FeatureType, ModelFeature, NewPackage, WrittenDescription,
 };
-use galatea_graph::rewrite::{self, RewriteLevel};
-use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
+use galatea_graph::rewrite::RewriteLevel;
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
 use galatea_tensor::DataType;
 
-use super::activations::{self, Int8Activations};
-use super::early_scales;
+use super::ane_layout;
+use super::convert_error::{ConvertError, UnconvertedNode};
+use super::convert_options::ConvertOptions;
 use super::emit::{MAX_AXES, ProgramEmitter, form_of};
+use super::prepared::prepared;
 use super::share::SharedConstants;
 use super::states::{FunctionState, NewState};
 use super::weights::WeightCompression;
 use super::{ranges, rows};
-
-/// Options of a package.
-#[derive(Clone, Debug)]
-pub struct ConvertOptions {
-    /// True if floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
-    pub half: bool,
-    /// True if floats of a program of FP16 are FP16 in its inputs and outputs too, from version 7 of the
-    /// format on; they are FP32 otherwise.
-    pub half_border: bool,
-    /// Version of the format: 6 (macOS 12) to 9 (macOS 15).
-    pub specification: i32,
-    /// Numbers that symbols of the inputs' shapes stand for, by symbol. A symbol without one is a length
-    /// that each run brings.
-    pub lengths: BTreeMap<String, usize>,
-    /// Sets of numbers for the symbols, of which each run brings one; any up to `longest` where empty.
-    pub buckets: Vec<BTreeMap<String, usize>>,
-    /// The most that a length is which each run brings.
-    pub longest: usize,
-    /// Shapes of inputs by name, in place of those that the graph declares.
-    pub shapes: BTreeMap<String, Vec<usize>>,
-    /// How weights are stored.
-    pub compression: WeightCompression,
-    /// Activations of 8 bits.
-    pub activations: Int8Activations,
-    /// Nodes that are computed in FP32 where the others are FP16, by their first results.
-    pub islands: BTreeSet<String>,
-    /// How far the graph is rewritten before.
-    pub level: RewriteLevel,
-}
-
-impl Default for ConvertOptions {
-    fn default() -> Self {
-        Self {
-            half: true,
-            half_border: false,
-            specification: 9,
-            lengths: BTreeMap::new(),
-            buckets: Vec::new(),
-            longest: 2048,
-            shapes: BTreeMap::new(),
-            compression: WeightCompression::None,
-            activations: Int8Activations::default(),
-            islands: BTreeSet::new(),
-            level: RewriteLevel::O2,
-        }
-    }
-}
-
-/// A node that has no form in a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnconvertedNode {
-    /// Where it stands, such as `node 3 'y' (NonZero)`.
-    pub place: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// Why a graph has no package.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConvertError {
-    /// The graph or its shapes are wrong.
-    Graph(String),
-    /// Nodes without a form in a program.
-    Nodes(Vec<UnconvertedNode>),
-}
-
-impl std::fmt::Display for ConvertError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Graph(text) => f.write_str(text),
-            Self::Nodes(all) => {
-                let shown = all.iter().take(8).map(|one| format!("{}: {}", one.place, one.reason));
-                let shown: Vec<String> = shown.collect();
-                let more = all.len().saturating_sub(shown.len());
-                f.write_str(&shown.join("; "))?;
-                match more {
-                    0 => Ok(()),
-                    more => write!(f, "; and {more} more"),
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConvertError {}
-
-/// Fusions whose results programs have operators for, in their order.
-const FUSIONS: &[&str] = &[
-    "contrib-embedding",
-    "gelu",
-    "gating",
-    "layer-norm",
-    "rms-norm",
-    "attention",
-    "onnx-attention",
-    "contrib-attention",
-    "attention-output",
-    "onnx-rotary",
-    "mat-mul",
-    "mat-mul-bias",
-];
-
-/// Tidying ends after this many rounds, whatever is left.
-const ROUNDS: usize = 8;
-
-/// Runs the rules of tidying until nothing changes. Weights of few bits stay what they are, which
-/// packages store.
-fn tidy_up(graph: &mut Graph) -> Result<(), galatea_graph::GraphError> {
-    let names: Vec<&str> = rewrite::TIDYING.iter().map(|rule| rule.name).collect();
-    for _ in 0..ROUNDS {
-        if rewrite::run_named(graph, &names)? == 0 {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// The graph as a package is made of it: with known shapes, tidied up, with what programs have
-/// operators for in one node.
-///
-/// # Errors
-/// Fails when shapes do not fit, or the graph is wrong.
-pub(crate) fn prepared(
-    graph: &Graph,
-    options: &ConvertOptions,
-) -> Result<(Graph, Vec<Option<Fact>>), ConvertError> {
-    let failed = |error: galatea_graph::GraphError| ConvertError::Graph(error.to_string());
-    let mut graph = graph.clone();
-    graph.sort().map_err(failed)?;
-    check_names(&graph, options)?;
-    for id in graph.inputs.clone() {
-        let fact = known_input(&graph, id, options)?;
-        graph.value_mut(id).declared = Some(fact);
-    }
-    if options.level != RewriteLevel::O0 {
-        tidy_up(&mut graph).map_err(failed)?;
-        rewrite::run_named(&mut graph, &["conv-batch-norm"]).map_err(failed)?;
-    }
-    if options.level >= RewriteLevel::O2 {
-        rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
-        if options.level == RewriteLevel::O3 {
-            rewrite::run_named(&mut graph, &["repeated-heads", "rotary"]).map_err(failed)?;
-        }
-        if options.half {
-            early_scales::move_scales(&mut graph);
-        }
-        tidy_up(&mut graph).map_err(failed)?;
-    }
-    let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
-    let facts = activations::insert(&mut graph, facts, options).map_err(failed)?;
-    Ok((graph, facts))
-}
-
-/// The number of nodes that a package is made of.
-///
-/// # Errors
-/// Fails when shapes do not fit, or the graph is wrong.
-pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, ConvertError> {
-    Ok(prepared(graph, options)?.0.nodes.len())
-}
-
-/// Returns the names of the nodes of a package's graph: their own, those of their first results and
-/// of the constants that they read.
-///
-/// # Errors
-/// Fails like [`prepared_nodes`].
-pub fn node_names(
-    graph: &Graph,
-    options: &ConvertOptions,
-) -> Result<BTreeSet<String>, ConvertError> {
-    let (graph, _) = prepared(graph, options)?;
-    let mut names = BTreeSet::new();
-    for node in graph.nodes.iter().filter(|node| !node.name.is_empty()) {
-        names.insert(node.name.clone());
-    }
-    for node in &graph.nodes {
-        let constants = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
-        let all = constants.copied().chain(node.output(0));
-        names.extend(all.map(|id| graph.value(id).name.clone()));
-    }
-    Ok(names)
-}
-
-/// Refuses shapes of inputs and numbers for lengths that there are not.
-fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertError> {
-    let values = || graph.inputs.iter().map(|&id| graph.value(id));
-    let inputs: Vec<&str> = values().map(|value| value.name.as_str()).collect();
-    if let Some(name) = options.shapes.keys().find(|name| !inputs.contains(&name.as_str())) {
-        let text = format!("there is no input '{name}', only {inputs:?}");
-        return Err(ConvertError::Graph(text));
-    }
-    let dims = values().filter_map(|value| value.declared.as_ref()?.shape.as_ref()).flatten();
-    let mut lengths: Vec<String> = dims.flat_map(Dim::names).collect();
-    lengths.sort();
-    lengths.dedup();
-    let given = options.buckets.iter().chain([&options.lengths]).flat_map(BTreeMap::keys);
-    match given.into_iter().find(|name| !lengths.contains(name)) {
-        None => Ok(()),
-        Some(name) => Err(ConvertError::Graph(format!(
-            "no input has a length '{name}', the lengths that have names are {lengths:?}"
-        ))),
-    }
-}
-
-/// Returns the fact of an input once its shape is chosen.
-fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<Fact, ConvertError> {
-    let value = graph.value(id);
-    let refuse = |text: String| Err(ConvertError::Graph(format!("input '{}': {text}", value.name)));
-    let Some(fact) = value.declared.clone() else { return refuse("it has no type".to_owned()) };
-    if !fact.is_tensor() {
-        return refuse(format!("it is {fact}, a package takes tensors"));
-    }
-    let dims = match options.shapes.get(&value.name) {
-        Some(shape) => {
-            let fits = fact.shape.as_ref().is_none_or(|dims| {
-                dims.len() == shape.len()
-                    && dims
-                        .iter()
-                        .zip(shape)
-                        .all(|(dim, len)| dim.known().is_none_or(|one| one == *len))
-            });
-            if !fits {
-                return refuse(format!("shape {shape:?} is given, it is {fact}"));
-            }
-            shape.iter().map(|&len| Dim::Known(len)).collect()
-        }
-        None => {
-            let Some(dims) = fact.shape.clone() else {
-                return refuse("its number of axes is not known; give its shape".to_owned());
-            };
-            let number = |name: &str| options.lengths.get(name).copied();
-            let known = |(axis, dim): (usize, Dim)| match dim.evaluate(&number) {
-                Some(len) => Dim::Known(len),
-                // What has no name gets one, so that values which keep the length are seen to.
-                None if dim == Dim::Unknown => Dim::symbol(&format!("{}.{axis}", value.name)),
-                None => dim,
-            };
-            dims.into_iter().enumerate().map(known).collect()
-        }
-    };
-    Ok(Fact::new(fact.dtype, dims))
-}
 
 /// A graph that becomes a function of a package.
 #[derive(Clone, Copy, Debug)]
@@ -392,7 +152,7 @@ fn written(
         .with_islands(islands)
         .like_half(options.half);
     if favoured {
-        emit = emit.favouring();
+        emit = emit.favouring(ane_layout::plan(graph));
     }
     let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
     let held: HashSet<&str> =
@@ -412,7 +172,7 @@ fn written(
     let mut spans = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         spans.push(OperationSpan::begun(&mut emit, Some(node), graph));
-        if let Err(refused) = rows::emit(&mut emit, node) {
+        if let Err(refused) = ane_layout::emit(&mut emit, node) {
             let place = graph.place(index).to_string();
             unconverted.push(UnconvertedNode { place, reason: refused.0 });
             // What reads it need not be told too.
@@ -581,10 +341,10 @@ fn give(
     id: ValueId,
     name: &str,
     options: &ConvertOptions,
-) -> super::emit::Result<ModelFeature> {
+) -> super::unwritable::Result<ModelFeature> {
     let dtype = emit.dtype(id)?;
     let Some(element) = border(dtype, options) else {
-        return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
+        return super::unwritable::refuse(format!("output '{name}': a package gives no {dtype}"));
     };
     let mut var = emit.given(id)?;
     let known = emit.shape_of(&var).ok();

@@ -8,7 +8,7 @@ use galatea_formats::coreml::mil::{
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
 use super::neural_engine::NeuralEngine;
-use super::plans::PlannedElsewhere;
+use super::planned_elsewhere::PlannedElsewhere;
 use super::rules::{RulePlace, rules};
 
 /// Prediction about a function.

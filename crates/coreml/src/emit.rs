@@ -2,34 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use galatea_formats::coreml::CoreMlError;
 use galatea_formats::coreml::mil::{
     MilArg, MilBlock, MilBuilder, MilElement, MilOperation, MilVar,
 };
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::ane_layout::AneLayoutPlan;
+use super::ane_values::AneLayoutPlan;
 use super::halves;
-use super::states::StateSlot;
+use super::state_slot::StateSlot;
+use super::unwritable::{Result, UnwritableNode, narrow_all, refuse, small_all};
 use super::weights::WeightCompression;
-
-/// Why a node has no form in a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnwritableNode(pub(crate) String);
-
-pub(crate) type Result<T> = std::result::Result<T, UnwritableNode>;
-
-impl From<CoreMlError> for UnwritableNode {
-    fn from(error: CoreMlError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// Refuses with a reason.
-pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
-    Err(UnwritableNode(reason.into()))
-}
 
 /// The most axes of a value.
 pub(crate) const MAX_AXES: usize = 5;
@@ -148,9 +131,9 @@ impl<'g> ProgramEmitter<'g> {
         self.float == MilElement::Fp16 || self.as_half
     }
 
-    /// The same in the forms that the Neural Engine favours.
-    pub(crate) fn favouring(self) -> Self {
-        Self { favoured: AneLayoutPlan::new(self.graph), ..self }
+    /// The same in the forms that the Neural Engine favours, as planned for its graph.
+    pub(crate) fn favouring(self, plan: Option<AneLayoutPlan>) -> Self {
+        Self { favoured: plan, ..self }
     }
 
     /// The graph that is written.
@@ -698,24 +681,6 @@ pub(crate) fn form_of(dtype: DataType, float: MilElement) -> Option<MilElement> 
         DataType::Bool => MilElement::Bool,
         _ => return None,
     })
-}
-
-/// A length or position as programs have it.
-pub(crate) fn small(value: usize) -> Result<i32> {
-    i32::try_from(value).map_err(|_| UnwritableNode(format!("{value} is beyond 32 bits")))
-}
-
-/// Lengths or positions as programs have them.
-pub(crate) fn small_all(all: &[usize]) -> Result<Vec<i32>> {
-    all.iter().map(|&value| small(value)).collect()
-}
-
-/// Integers as programs have them.
-pub(crate) fn narrow_all(all: &[i64]) -> Result<Vec<i32>> {
-    let narrow = |&value: &i64| {
-        i32::try_from(value).map_err(|_| UnwritableNode(format!("{value} is beyond 32 bits")))
-    };
-    all.iter().map(narrow).collect()
 }
 
 /// The largest number of FP16.

@@ -14,7 +14,10 @@ use galatea_runtime::RuntimeError;
 use galatea_runtime::quantize::{NamedInputs, QuantizeContext, watch};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::convert::{ConvertError, ConvertOptions, OperationSpan, prepared, traced};
+use super::convert::{OperationSpan, traced};
+use super::convert_error::ConvertError;
+use super::convert_options::ConvertOptions;
+use super::prepared::prepared;
 use super::provider::fitted;
 use super::weights::WeightCompression;
 

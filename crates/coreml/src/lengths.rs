@@ -3,7 +3,8 @@
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::{Dim, Node, ValueId};
 
-use super::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small, small_all};
+use super::emit::ProgramEmitter;
+use super::unwritable::{Result, UnwritableNode, refuse, small, small_all};
 
 /// One element of a vector of integers.
 #[derive(Clone, Debug)]

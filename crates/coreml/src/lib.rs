@@ -11,9 +11,13 @@ pub mod engine;
 mod accuracy;
 mod activations;
 mod ane_layout;
+mod ane_values;
+mod calibrate;
 mod claims;
 mod compatibility_check;
 mod convert;
+mod convert_error;
+mod convert_options;
 mod cost_estimate;
 mod early_scales;
 mod emit;
@@ -22,7 +26,9 @@ mod guard;
 mod halves;
 mod lengths;
 mod neural_engine;
+mod planned_elsewhere;
 mod plans;
+mod prepared;
 mod provider;
 mod ranges;
 mod reshaped;
@@ -32,17 +38,19 @@ mod select;
 mod settings;
 mod shaped;
 mod share;
+mod state_slot;
 mod states;
+mod unwritable;
 mod weights;
 
-pub use activations::{Int8Activations, calibrate};
-pub use convert::{
-    ConvertError, ConvertOptions, NewFunction, UnconvertedNode, convert, convert_functions,
-    node_names, prepared_nodes,
-};
+pub use calibrate::calibrate;
+pub use convert::{NewFunction, convert, convert_functions};
+pub use convert_error::{ConvertError, UnconvertedNode};
+pub use convert_options::{ConvertOptions, Int8Activations};
 pub use cost_estimate::{CostForecast, forecast};
 pub use fp32_keep_list::{Fp32Keep, islands, named_islands};
 pub use neural_engine::NeuralEngine;
+pub use prepared::{node_names, prepared_nodes};
 pub use provider::CoreMlProvider;
 pub use rows::operators;
 pub use settings::{CoreMlSettings, FloatType, NAME};

@@ -4,7 +4,6 @@ use galatea_graph::{Attributes, Fact, Graph, ONNX_DOMAIN};
 use galatea_tensor::DataType;
 
 use super::*;
-use crate::engine::CompiledCache;
 use crate::{ConvertOptions, convert};
 
 /// A graph of operators of one input that follow each other.
@@ -50,7 +49,7 @@ const PLACE: RulePlace = RulePlace { opset: 7, generation: Some(4) };
 fn what_a_plan_has_elsewhere_is_refused_from_then_on_with_its_source() {
     let package = package(&["Relu", "Tanh"]);
     let mut measured = PlannedElsewhere::default();
-    measured.note(&package, PLACE, &plan(&package, &["tanh", "cast"]));
+    note_plan(&mut measured, &package, PLACE, &plan(&package, &["tanh", "cast"]));
     let function = &package.program.functions["main"];
     let judge = CompatibilityCheck::of(rules(), PLACE, &measured, function);
     let reason = |operator: &str| {
@@ -65,7 +64,7 @@ fn what_a_plan_has_elsewhere_is_refused_from_then_on_with_its_source() {
     assert_eq!(stretches.len(), 1);
     assert_eq!((stretches[0].operations, stretches[0].changes), (1, 1));
     // A later plan says that it could.
-    assert!(measured.note(&package, PLACE, &plan(&package, &["cast"])));
+    assert!(note_plan(&mut measured, &package, PLACE, &plan(&package, &["cast"])));
     let judge = CompatibilityCheck::of(rules(), PLACE, &measured, function);
     assert_eq!(judge.stretches(function), []);
 }
@@ -79,7 +78,7 @@ fn an_operation_that_rules_refuse_is_taken_where_a_plan_has_it_on_the_engine() {
     assert_eq!(stretches.iter().map(|one| one.changes).collect::<Vec<_>>(), [2]);
     assert!(stretches[0].reason.contains("'sin'"), "{}", stretches[0].reason);
     let mut measured = PlannedElsewhere::default();
-    measured.note(&package, PLACE, &plan(&package, &["cast"]));
+    note_plan(&mut measured, &package, PLACE, &plan(&package, &["cast"]));
     assert_eq!(CompatibilityCheck::of(rules(), PLACE, &measured, function).stretches(function), []);
 }
 
@@ -87,21 +86,6 @@ fn an_operation_that_rules_refuse_is_taken_where_a_plan_has_it_on_the_engine() {
 fn a_plan_without_the_engine_says_nothing_of_it() {
     let package = package(&["Relu"]);
     let mut measured = PlannedElsewhere::default();
-    assert!(!measured.note(&package, PLACE, &plan(&package, &["relu", "cast"])));
+    assert!(!note_plan(&mut measured, &package, PLACE, &plan(&package, &["relu", "cast"])));
     assert!(measured.is_empty());
-}
-
-#[test]
-fn notes_are_read_by_the_next_load_and_broken_lines_are_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let records = TextRecords::beside(&CompiledCache::new(folder.path().join("cache"), 1 << 20));
-    let records = records.unwrap();
-    assert!(PlannedElsewhere::read(&records).is_empty());
-    let package = package(&["Relu", "Tanh"]);
-    let mut measured = PlannedElsewhere::default();
-    measured.note(&package, PLACE, &plan(&package, &["tanh"]));
-    measured.write(&records);
-    assert_eq!(PlannedElsewhere::read(&records), measured);
-    records.write(KIND, number(&records), "no unit\nconv x => CPU\n\0\n");
-    assert_eq!(PlannedElsewhere::read(&records).unit("conv x"), Some("CPU"));
 }

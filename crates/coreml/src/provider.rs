@@ -22,13 +22,15 @@ use galatea_tensor::{DataType, Tensor};
 use super::accuracy::AccuracyProbe;
 use super::claims::{ClaimOptions, claims, order, work_ns};
 use super::compatibility_check::CompatibilityCheck;
-use super::convert::{ConvertOptions, convert};
+use super::convert::convert;
+use super::convert_options::ConvertOptions;
 use super::engine::{
     DeferredExecutable, EngineChoice, ExecutableMaker, StandbyExecutable, ValidationEntry, records,
 };
 use super::guard::GuardedExecutable;
 use super::neural_engine::NeuralEngine;
-use super::plans::{PlannedElsewhere, noted};
+use super::planned_elsewhere::PlannedElsewhere;
+use super::plans::noted;
 use super::rules::{RulePlace, rules};
 use super::settings::{CoreMlSettings, FloatType, NAME};
 use super::shaped::{ShapedPrograms, is_open};

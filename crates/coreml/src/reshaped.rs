@@ -3,7 +3,8 @@
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::{Dim, ValueId};
 
-use super::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
+use super::emit::ProgramEmitter;
+use super::unwritable::{Result, UnwritableNode, refuse, small};
 
 /// One length of a shape that is given to `reshape`.
 enum ReshapeLength {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use toml::{Table, Value};
 
-use super::convert::ConvertOptions;
+use super::convert_options::ConvertOptions;
 use super::neural_engine::NeuralEngine;
 
 /// The file.

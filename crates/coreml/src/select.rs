@@ -2,7 +2,8 @@
 
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 
-use super::emit::{ProgramEmitter, Result};
+use super::emit::ProgramEmitter;
+use super::unwritable::Result;
 
 /// Lengths of axes, as far as they are known.
 type KnownLengths = Vec<Option<usize>>;
@@ -43,7 +44,7 @@ impl ProgramEmitter<'_> {
             MilArg::Var(var) => Ok(var),
             MilArg::Float(_, value) => self.floats(&[], vec![value]),
             MilArg::Int(value) => self.table(&[], vec![value]),
-            other => super::emit::refuse(format!("{other:?} in the place of a value")),
+            other => super::unwritable::refuse(format!("{other:?} in the place of a value")),
         }
     }
 

@@ -4,8 +4,10 @@ use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_graph::{Fact, Graph, Node, ValueId};
 
-use super::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use super::emit::ProgramEmitter;
 use super::lengths::{LengthElement, SliceTake};
+use super::state_slot::StateSlot;
+use super::unwritable::{Result, UnwritableNode, refuse};
 
 /// The set of operators that came with states.
 const SINCE: u32 = 8;
@@ -20,17 +22,6 @@ pub struct NewState {
     pub name: String,
     /// For each part, the input, and the output that is the input of the next run.
     pub parts: Vec<[String; 2]>,
-}
-
-/// Where a value of the graph lies in a state.
-#[derive(Clone, Debug)]
-pub(crate) struct StateSlot {
-    state: MilVar,
-    part: usize,
-    parts: usize,
-    /// Lengths of the state.
-    shape: Vec<usize>,
-    after: ValueId,
 }
 
 /// The states of a function while it is written.

@@ -4,12 +4,12 @@ use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::fused::FusedAttention;
 use galatea_graph::{Node, ValueId};
 
-use super::form::{CHANNELS, LayoutAxes, POSITIONS};
 use super::linear::MAX_POSITIONS;
-use super::mask::AneMask;
 use super::norm::split;
-use crate::emit::{ProgramEmitter, Result};
+use crate::ane_values::{AneMask, CHANNELS, LayoutAxes, POSITIONS};
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
+use crate::unwritable::Result;
 
 /// Values that one step reads and writes beyond this fall out of the engine's memory.
 const WORKING_BYTES: usize = 32 << 20;

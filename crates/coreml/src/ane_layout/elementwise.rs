@@ -2,8 +2,9 @@
 
 use galatea_graph::{ElementwiseInputs, Node, ValueId};
 
-use crate::emit::{ProgramEmitter, Result};
+use crate::emit::ProgramEmitter;
 use crate::rows;
+use crate::unwritable::Result;
 
 /// How many of its inputs an element-wise operator computes on; none of others.
 pub(super) fn slots(node: &Node) -> Option<usize> {
@@ -31,7 +32,7 @@ pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
         }
     }
     set_overlay(emit, overlay);
-    let results = rows::plain(emit, node);
+    let results = rows::of(node).and_then(|row| row.results(emit, node));
     set_overlay(emit, Vec::new());
     match results?.into_iter().next() {
         Some(var) => emit.end_formed(node, var, axes),

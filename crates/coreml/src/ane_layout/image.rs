@@ -4,9 +4,10 @@ use galatea_formats::coreml::mil::MilArg;
 use galatea_graph::Node;
 use galatea_graph::ops::convolution::{Conv, WindowPadding};
 
-use super::form::LayoutAxes;
 use super::linear::MAX_POSITIONS;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, small};
+use crate::ane_values::LayoutAxes;
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, small};
 
 /// `[B, C, S]` as (B, C, 1, S).
 pub(super) fn conv(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {

@@ -6,9 +6,10 @@ use galatea_graph::ops::matrix::{Gemm, MatMul};
 use galatea_graph::{Graph, Node, ValueId};
 use galatea_tensor::Tensor;
 
-use super::form::LayoutAxes;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use crate::ane_values::LayoutAxes;
+use crate::emit::ProgramEmitter;
 use crate::rows::activation;
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 /// The engine has no more channels, and no longer axis of positions.
 const MAX_CHANNELS: usize = 65_536;

@@ -4,23 +4,9 @@ use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::{ValueId, converted};
 use galatea_tensor::{DataType, Tensor};
 
-use super::form::LayoutAxes;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode};
-
-/// Mask that is added to scores: each axis is that of the scores or 1, and the heads lie on the
-/// third one.
-#[derive(Clone, Debug)]
-pub(super) struct AneMask {
-    /// `(B, keys, heads, queries)`.
-    pub(super) added: MilVar,
-    /// 1 for each query that sees a key and 0 for the others, `(B, 1, heads, queries)`; none where all
-    /// see one.
-    pub(super) seen: Option<MilVar>,
-}
-
-/// Whose mask one is: a value of the graph, whether keys behind each query are hidden too, and the
-/// lengths of the scores.
-pub(super) type AneMaskKey = (Option<ValueId>, bool, [usize; 4]);
+use crate::ane_values::{AneMask, AneMaskKey, LayoutAxes};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode};
 
 /// Returns the number that hides a key, and the number below which a mask's number counts as
 /// hiding. FP16 keeps sums with -10⁴ apart from infinities; masks that add -10⁴ themselves hide no

@@ -22,12 +22,13 @@ mod pool;
 mod rotary;
 mod view;
 
-pub(crate) use form::AneLayout;
-pub(crate) use plan::AneLayoutPlan;
+pub(crate) use plan::plan;
 
 use galatea_graph::Node;
 
-use super::emit::{ProgramEmitter, Result};
+use super::emit::ProgramEmitter;
+use super::rows;
+use super::unwritable::Result;
 
 /// Writes a node in the engine's form; whether it did.
 type AneWriter = fn(&mut ProgramEmitter<'_>, &Node) -> Result<bool>;
@@ -57,12 +58,26 @@ const ROWS: &[(&str, AneWriter)] = &[
     ("Split", part::split),
 ];
 
-/// Writes a node in the engine's form, where that is one for it; whether it did. Nothing has been added
-/// otherwise that somebody reads.
+/// Writes a node: in the engine's form where that is one for it, in plain forms otherwise.
 ///
 /// # Errors
-/// Fails when an operation is refused: the graph is written again in plain forms.
-pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
+/// Fails when it has no form in a program, with the reason. Where an operation of the engine's form is refused,
+/// the graph is written again in plain forms.
+pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
+    if emit.is_known(node) {
+        return Ok(());
+    }
+    let row = rows::of(node)?;
+    row.begin(emit, node);
+    if !row.is_wide() && !emit.is_island(node) && emit_favoured(emit, node)? {
+        return Ok(());
+    }
+    row.write(emit, node)
+}
+
+/// Writes a node in the engine's form, where that is one for it; whether it did. Nothing has been added
+/// otherwise that somebody reads.
+fn emit_favoured(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<bool> {
     if emit.favoured.is_none() {
         return Ok(false);
     }

@@ -4,9 +4,10 @@ use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::normalize::{LayerNormalization, RmsNormalization};
 use galatea_graph::{Node, ValueId};
 
-use super::form::{CHANNELS, LayoutAxes};
 use super::linear::vector;
-use crate::emit::{ProgramEmitter, Result, small};
+use crate::ane_values::{CHANNELS, LayoutAxes};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, small};
 
 /// The first input in rows over its last axis, which a norm from this axis on must be, and its groups.
 fn rows(

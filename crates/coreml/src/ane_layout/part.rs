@@ -4,10 +4,11 @@ use galatea_graph::Node;
 use galatea_graph::ops::index::Gather;
 use galatea_graph::ops::shape::{Concat, Slice, Split};
 
-use super::form::LayoutAxes;
-use crate::emit::{ProgramEmitter, Result, refuse};
+use crate::ane_values::LayoutAxes;
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
 use crate::rows::slice::resolved;
+use crate::unwritable::{Result, refuse};
 
 /// Where the elements of an axis lie in a form: on this axis of it, `inner` of them next to each other;
 /// none where something lies in between.

@@ -5,8 +5,9 @@ use galatea_graph::Node;
 use galatea_graph::ops::convolution::WindowPadding;
 use galatea_graph::ops::pooling::{AveragePool, MaxPool, PoolWindow};
 
-use crate::emit::{ProgramEmitter, Result, small_all};
+use crate::emit::ProgramEmitter;
 use crate::rows::convolution::amounts;
+use crate::unwritable::{Result, small_all};
 
 /// The longest side of a window.
 const MOST: usize = 13;

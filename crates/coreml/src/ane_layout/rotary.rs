@@ -6,8 +6,9 @@ use galatea_graph::{Node, ValueId};
 use galatea_tensor::Tensor;
 
 use super::attention::stored;
-use super::form::{CHANNELS, LayoutAxes};
-use crate::emit::{ProgramEmitter, Result, UnwritableNode};
+use crate::ane_values::{CHANNELS, LayoutAxes};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode};
 
 /// Lengths of heads that turn.
 #[derive(Clone, Copy)]
@@ -121,6 +122,6 @@ fn turned(emit: &mut ProgramEmitter<'_>, x: &MilVar, heads: usize, width: usize)
     let weight = Tensor::from_vec(&[heads * width, width, 1, 1], all);
     let weight = weight.map_err(|error| UnwritableNode(error.to_string()))?;
     let weight = emit.tensor(&weight)?;
-    let groups = MilArg::Int(crate::emit::small(heads)?);
+    let groups = MilArg::Int(crate::unwritable::small(heads)?);
     emit.op("conv", super::linear::one_pixel(x, weight, groups))
 }

@@ -3,8 +3,9 @@
 use galatea_graph::Node;
 use galatea_graph::ops::shape::{Flatten, Reshape, Squeeze, Transpose, Unsqueeze};
 
-use super::form::LayoutAxes;
-use crate::emit::{ProgramEmitter, Result};
+use crate::ane_values::LayoutAxes;
+use crate::emit::ProgramEmitter;
+use crate::unwritable::Result;
 
 /// Axes of one shape that become axes of another one together.
 struct AxisBlock {

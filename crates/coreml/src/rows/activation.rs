@@ -6,7 +6,8 @@ use galatea_graph::ops::activation::{Activation, ActivationKind, LogSoftmax, Sof
 use galatea_graph::ops::fused::FusedActivation;
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, refuse, small};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Relu", activation),

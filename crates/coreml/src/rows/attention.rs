@@ -8,7 +8,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::EmitRow;
 use super::matrix::product;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Attention", onnx_attention),

@@ -5,8 +5,9 @@ use galatea_graph::Node;
 use galatea_graph::ops::transformer::TensorScatter;
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, refuse, small};
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
+use crate::unwritable::{Result, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("TensorScatter", tensor_scatter)];
 

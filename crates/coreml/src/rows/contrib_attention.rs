@@ -11,7 +11,8 @@ use galatea_tensor::DataType;
 use super::EmitRow;
 use super::attention::{HIDDEN, HIDDEN_HALF};
 use super::parts::DecomposedNode;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Attention", projected).of("com.microsoft"),

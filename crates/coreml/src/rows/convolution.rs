@@ -6,7 +6,8 @@ use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, WindowPadd
 
 use super::EmitRow;
 use super::activation::fused;
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Conv", conv),

@@ -7,7 +7,8 @@ use galatea_graph::ops::logic::IsInf;
 use galatea_tensor::{DataType, Tensor};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, form_of, refuse, small_all};
+use crate::emit::{ProgramEmitter, form_of};
+use crate::unwritable::{Result, refuse, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("ConstantOfShape", constant_of_shape),

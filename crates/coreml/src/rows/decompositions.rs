@@ -14,7 +14,8 @@ use super::EmitRow;
 use super::activation::apply;
 use super::contrib_attention::signed;
 use super::parts::DecomposedNode;
-use crate::emit::{ProgramEmitter, Result, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse};
 
 const LOGARITHMS: &str = "sums that logarithms are taken of lose too much in FP16";
 

@@ -4,8 +4,9 @@
 use galatea_formats::coreml::mil::{MilArg, MilVar};
 use galatea_graph::ops::pooling::PoolWindow;
 
-use crate::emit::{ProgramEmitter, Result, refuse, small};
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
+use crate::unwritable::{Result, refuse, small};
 
 /// A window with gaps over an image of known lengths.
 pub(super) struct DilatedWindow {

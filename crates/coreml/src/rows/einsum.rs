@@ -7,7 +7,8 @@ use galatea_graph::{Dim, Node};
 use super::EmitRow;
 use super::elementwise::plain_integer;
 use super::matrix::product;
-use crate::emit::{ProgramEmitter, Result, refuse, small};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Einsum", einsum)];
 

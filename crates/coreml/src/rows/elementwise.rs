@@ -8,7 +8,8 @@ use galatea_graph::ops::shape::{Dropout, DropoutMode};
 use galatea_tensor::DataType;
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, form_of, refuse};
+use crate::emit::{ProgramEmitter, form_of};
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Add", |emit, node| binary(emit, node, "add")),

@@ -5,7 +5,8 @@ use galatea_graph::Node;
 use galatea_graph::ops::vision::{AffineGrid, GridSample, SampleMode, SamplePadding};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("GridSample", grid_sample),

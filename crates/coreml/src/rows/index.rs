@@ -8,9 +8,10 @@ use galatea_graph::ops::index::{
 use galatea_graph::{Dim, Node};
 
 use super::EmitRow;
-use super::slice::all_known;
-use crate::emit::{ProgramEmitter, Result, narrow_all, refuse, small};
+use super::take::{all_known, checked, gather_elements_of, gather_rows};
+use crate::emit::ProgramEmitter;
 use crate::lengths::{LengthElement, SliceTake};
+use crate::unwritable::{Result, narrow_all, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Gather", gather),
@@ -23,42 +24,6 @@ pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("NonZero", non_zero),
     EmitRow::onnx("Compress", compress),
 ];
-
-/// The rows of an axis at places that count from the front.
-pub(super) fn gather_rows(
-    emit: &mut ProgramEmitter<'_>,
-    x: &MilVar,
-    places: &MilVar,
-    axis: usize,
-) -> Result<MilVar> {
-    let mut inputs =
-        vec![("x", x.into()), ("indices", places.into()), ("axis", MilArg::Int(small(axis)?))];
-    if emit.opset() >= 6 {
-        inputs.push(("batch_dims", MilArg::Int(0)));
-    }
-    checked(emit, &mut inputs);
-    emit.op("gather", inputs)
-}
-
-/// For each place, the element there along an axis.
-pub(super) fn gather_elements_of(
-    emit: &mut ProgramEmitter<'_>,
-    x: &MilVar,
-    places: &MilVar,
-    axis: usize,
-) -> Result<MilVar> {
-    let mut inputs =
-        vec![("x", x.into()), ("indices", places.into()), ("axis", MilArg::Int(small(axis)?))];
-    checked(emit, &mut inputs);
-    emit.op("gather_along_axis", inputs)
-}
-
-/// Newer sets of operators say whether places are compared with lengths.
-fn checked(emit: &ProgramEmitter<'_>, inputs: &mut Vec<(&str, MilArg)>) {
-    if emit.opset() >= 7 {
-        inputs.push(("validate_indices", MilArg::Bool(false)));
-    }
-}
 
 /// Places of an input, counted from the front: newer sets of operators take no others. `lengths` are
 /// those that places count from: one, or one for each element of the last axis.

@@ -15,7 +15,8 @@ use galatea_tensor::DataType;
 use super::EmitRow;
 use super::parts::DecomposedNode;
 use super::quantized::dequantized;
-use crate::emit::{ProgramEmitter, Result, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse};
 
 const SUMS: &str = "sums of products of integers exceed what FP16 holds";
 const RANGE: &str = "codes and their scale are exact in FP32 only";

@@ -5,7 +5,8 @@ use galatea_graph::ops::shape::{Concat, DepthToSpace, SpaceToDepth, Split};
 use galatea_graph::{Dim, Node};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Concat", concat),
@@ -48,7 +49,7 @@ fn split(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
             Ok(lengths) => Some(small_all(&lengths)?),
             Err(error) => return refuse(error.to_string()),
         },
-        (None, Some(given), _) => Some(crate::emit::narrow_all(&given)?),
+        (None, Some(given), _) => Some(crate::unwritable::narrow_all(&given)?),
         (None, None, Some(given)) => Some(small_all(given)?),
         (None, None, None) if operator.uneven => {
             return refuse("the length of the last part is known in a run only");

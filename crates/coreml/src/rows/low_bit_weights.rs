@@ -9,7 +9,8 @@ use galatea_tensor::{DataType, SmallType, Tensor};
 
 use super::EmitRow;
 use super::parts::DecomposedNode;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("MatMulNBits", mat_mul).of("com.microsoft"),

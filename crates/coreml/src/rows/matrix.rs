@@ -9,7 +9,8 @@ use galatea_graph::{Node, ValueId};
 use super::EmitRow;
 use super::activation::{apply, fused};
 use super::elementwise::plain_integer;
-use crate::emit::{ProgramEmitter, Result, refuse, small_all};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small_all};
 
 /// The smallest factor that comes before a product: smaller ones may leave too few digits of what they scale.
 const MIN_EARLY: f32 = 1.0 / 1024.0;

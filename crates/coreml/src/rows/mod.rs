@@ -2,6 +2,7 @@
 
 pub(super) mod activation;
 mod attention;
+mod bodies;
 mod cache;
 mod contrib_attention;
 mod control;
@@ -30,13 +31,14 @@ mod regions;
 mod resize;
 mod shape;
 pub(super) mod slice;
+mod take;
 mod unrolled;
 
 use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::Node;
 
-use super::ane_layout;
-use super::emit::{ProgramEmitter, Result, refuse};
+use super::emit::ProgramEmitter;
+use super::unwritable::{Result, refuse};
 
 /// How an operator is written.
 pub(super) struct EmitRow {
@@ -67,6 +69,31 @@ impl EmitRow {
     /// The same in another domain.
     const fn of(self, domain: &'static str) -> Self {
         Self { domain, ..self }
+    }
+
+    /// Returns whether floats are computed in FP32 whatever their values are.
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
+    /// Begins a node of this row.
+    pub(super) fn begin(&self, emit: &mut ProgramEmitter<'_>, node: &Node) {
+        emit.begin(node, self.is_wide());
+    }
+
+    /// Adds the operations of a node that has begun, and gives the values of its outputs.
+    pub(super) fn results(
+        &self,
+        emit: &mut ProgramEmitter<'_>,
+        node: &Node,
+    ) -> Result<Vec<MilVar>> {
+        (self.emit)(emit, node)
+    }
+
+    /// Adds the operations of a node that has begun, and ends it.
+    pub(super) fn write(&self, emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
+        let results = self.results(emit, node)?;
+        emit.end(node, results)
     }
 }
 
@@ -109,11 +136,10 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns whether a node is computed in FP32 whatever its values are.
 pub(super) fn is_wide(node: &Node) -> bool {
-    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-    rows.any(|row| row.name == node.op_type && row.domain == node.domain && row.wide.is_some())
+    of(node).is_ok_and(EmitRow::is_wide)
 }
 
-/// Writes a node.
+/// Writes a node in plain forms.
 ///
 /// # Errors
 /// Fails when it has no form in a program, with the reason.
@@ -121,24 +147,19 @@ pub(super) fn emit(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<()> {
     if emit.is_known(node) {
         return Ok(());
     }
-    let Some(row) = row_of(node) else { return refuse(refused::reason(node)) };
-    emit.begin(node, row.wide.is_some());
-    if row.wide.is_none() && !emit.is_island(node) && ane_layout::emit(emit, node)? {
-        return Ok(());
-    }
-    let results = (row.emit)(emit, node)?;
-    emit.end(node, results)
+    let row = of(node)?;
+    row.begin(emit, node);
+    row.write(emit, node)
 }
 
-/// Emits a node by its own row; its inputs are the variables that stand for the graph's values.
-pub(super) fn plain(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    match row_of(node) {
-        Some(row) => (row.emit)(emit, node),
+/// Returns the row of a node's operator.
+///
+/// # Errors
+/// Fails when it has none, with the reason.
+pub(super) fn of(node: &Node) -> Result<&'static EmitRow> {
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    match rows.find(|row| row.name == node.op_type && row.domain == node.domain) {
+        Some(row) => Ok(row),
         None => refuse(refused::reason(node)),
     }
-}
-
-fn row_of(node: &Node) -> Option<&'static EmitRow> {
-    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-    rows.find(|row| row.name == node.op_type && row.domain == node.domain)
 }

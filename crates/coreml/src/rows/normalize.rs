@@ -10,7 +10,8 @@ use galatea_graph::{Dim, Node};
 use galatea_tensor::Tensor;
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, refuse, small};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small};
 
 const SQUARES: &str = "sums of squares soon exceed what FP16 holds";
 

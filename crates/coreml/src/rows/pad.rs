@@ -5,9 +5,10 @@ use galatea_graph::ops::shape::{Pad, PadMode};
 use galatea_graph::{Dim, Node};
 
 use super::EmitRow;
-use super::slice::{looked_up, part_of, zero_of};
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use super::take::{looked_up, part_of};
+use crate::emit::ProgramEmitter;
 use crate::lengths::{LengthElement, SliceTake};
+use crate::unwritable::{Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Pad", pad)];
 
@@ -154,6 +155,15 @@ fn constant(
         dims[axis] = dims[axis].known().map_or(Dim::Unknown, |len| Dim::Known(len + begin + end));
     }
     Ok(x)
+}
+
+/// Zero in the type of a value.
+pub(super) fn zero_of(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilArg> {
+    Ok(match emit.element_of(x)? {
+        MilElement::Int32 => MilArg::Int(0),
+        MilElement::Bool => MilArg::Bool(false),
+        element => MilArg::Float(element, 0.0),
+    })
 }
 
 /// Zeros around a value.

@@ -10,7 +10,8 @@ use galatea_graph::{
 };
 use galatea_tensor::{DataType, Tensor};
 
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 /// The version of ONNX that the parts are of.
 const OPSET: i64 = 21;

@@ -11,7 +11,8 @@ use galatea_tensor::DataType;
 use super::EmitRow;
 use super::convolution::{amounts, channels_first, channels_last, padded, padding, space, steps};
 use super::dilated_pools::{DilatedWindow, has_gaps};
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("MaxPool", max_pool),

@@ -10,7 +10,8 @@ use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGroupi
 use galatea_tensor::{DataType, SmallType, Tensor};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("QuantizeLinear", quantize),

@@ -11,7 +11,8 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::EmitRow;
 use super::parts::DecomposedNode;
-use crate::emit::{ProgramEmitter, Result, refuse};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("QLinearConv", convolution),

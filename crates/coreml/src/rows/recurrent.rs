@@ -7,7 +7,8 @@ use galatea_graph::ops::recurrent::{
 use galatea_graph::{Dim, Node};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small, small_all};
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] =
     &[EmitRow::onnx("LSTM", lstm), EmitRow::onnx("GRU", gru), EmitRow::onnx("RNN", rnn)];

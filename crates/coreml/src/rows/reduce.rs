@@ -7,8 +7,9 @@ use galatea_graph::ops::reduce::{ArgReduce, ArgReduceKind, Reduce, ReduceKind, T
 
 use super::EmitRow;
 use super::elementwise::plain_integer;
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use crate::emit::ProgramEmitter;
 use crate::lengths::{LengthElement, SliceTake};
+use crate::unwritable::{Result, refuse, small, small_all};
 
 const SQUARES: &str = "squares exceed FP16 where the result does not";
 const SUMS: &str = "sums exceed FP16 where their logarithms do not";
@@ -161,7 +162,7 @@ fn top_k(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
         cut.end[axis] = LengthElement::Found(count);
         cut.to_last[axis] = false;
         let order = emit.cut(&order, cut)?;
-        let values = super::index::gather_elements_of(emit, &x, &order, axis)?;
+        let values = super::take::gather_elements_of(emit, &x, &order, axis)?;
         return Ok(vec![values, order]);
     };
     let Ok(count) = i32::try_from(count) else { return refuse(format!("{count} elements")) };

@@ -5,10 +5,11 @@ use galatea_graph::Node;
 use galatea_graph::ops::vision::{NonMaxSuppression, RoiAlign};
 
 use super::EmitRow;
-use super::index::gather_rows;
 use super::matrix::product;
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use super::take::gather_rows;
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
+use crate::unwritable::{Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("NonMaxSuppression", suppress)

@@ -8,8 +8,9 @@ use galatea_graph::{Dim, Fact, Node};
 use galatea_tensor::Tensor;
 
 use super::EmitRow;
-use super::slice::looked_up;
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse, small};
+use super::take::looked_up;
+use crate::emit::ProgramEmitter;
+use crate::unwritable::{Result, UnwritableNode, refuse, small};
 
 /// Where in the input a position of the result lies, of axes of these lengths.
 type SourcePlace = fn(f64, f64, f64) -> f64;

@@ -5,8 +5,9 @@ use galatea_graph::ops::shape::{Flatten, Reshape, Shape, Squeeze, Tile, Transpos
 use galatea_graph::{Dim, Fact, Node};
 
 use super::EmitRow;
-use crate::emit::{ProgramEmitter, Result, narrow_all, refuse, small};
+use crate::emit::ProgramEmitter;
 use crate::lengths::{LengthElement, SliceTake};
+use crate::unwritable::{Result, narrow_all, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Reshape", reshape),

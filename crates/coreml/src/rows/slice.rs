@@ -2,12 +2,13 @@
 
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilVar};
 use galatea_graph::ops::shape::{CenterCropPad, ReverseSequence, Slice, Trilu};
-use galatea_graph::{Dim, Fact, Node};
+use galatea_graph::{Fact, Node};
 
 use super::EmitRow;
-use super::pad::with_zeros;
-use crate::emit::{ProgramEmitter, Result, refuse, small, small_all};
+use super::pad::{with_zeros, zero_of};
+use crate::emit::ProgramEmitter;
 use crate::lengths::{LengthElement, SliceTake};
+use crate::unwritable::{Result, refuse, small};
 
 pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Slice", slice),
@@ -243,41 +244,4 @@ fn trilu(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     let kept = emit.cast(&table, MilElement::Bool)?;
     let zero = zero_of(emit, &x)?;
     Ok(vec![emit.select(&kept, MilArg::Var(x), zero)?])
-}
-
-/// Zero in the type of a value.
-pub(super) fn zero_of(emit: &mut ProgramEmitter<'_>, x: &MilVar) -> Result<MilArg> {
-    Ok(match emit.element_of(x)? {
-        MilElement::Int32 => MilArg::Int(0),
-        MilElement::Bool => MilArg::Bool(false),
-        element => MilArg::Float(element, 0.0),
-    })
-}
-
-/// The positions `start..end` of one axis.
-pub(super) fn part_of(
-    emit: &mut ProgramEmitter<'_>,
-    x: &MilVar,
-    rank: usize,
-    axis: usize,
-    start: usize,
-    end: usize,
-) -> Result<MilVar> {
-    emit.cut(x, SliceTake::whole(rank).range(axis, start, end)?)
-}
-
-/// Rows of an axis at places that are all known.
-pub(super) fn looked_up(
-    emit: &mut ProgramEmitter<'_>,
-    x: &MilVar,
-    axis: usize,
-    places: &[usize],
-) -> Result<MilVar> {
-    let table = emit.table(&[places.len()], small_all(places)?)?;
-    emit.as_numbers(x, |emit, x| super::index::gather_rows(emit, x, &table, axis))
-}
-
-/// Returns whether every length is known.
-pub(super) fn all_known(dims: &[Dim]) -> bool {
-    dims.iter().all(|dim| dim.known().is_some())
 }

@@ -7,9 +7,10 @@ use galatea_graph::{Fact, Node, OperatorBody};
 use galatea_tensor::Tensor;
 
 use super::EmitRow;
-use super::control::{captured, inside};
-use crate::emit::{ProgramEmitter, Result, UnwritableNode, refuse};
+use super::bodies::{captured, inside};
+use crate::emit::ProgramEmitter;
 use crate::lengths::SliceTake;
+use crate::unwritable::{Result, UnwritableNode, refuse};
 
 pub(super) const ROWS: &[EmitRow] = &[EmitRow::onnx("Scan", scan)];
 

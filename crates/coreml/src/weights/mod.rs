@@ -14,7 +14,7 @@ use galatea_formats::coreml::mil::{
 use galatea_graph::converted;
 use galatea_tensor::{DataType, Tensor};
 
-use super::emit::{Result, UnwritableNode, small_all};
+use super::unwritable::{Result, UnwritableNode, small_all};
 
 /// Constants with fewer elements are not worth an operation, as coremltools has it.
 const MIN_ELEMENTS: usize = 2048;
