@@ -66,7 +66,7 @@ impl PassMarks {
         let wanted = BufferRequest { bytes, reach: BufferReach::Passing };
         let memory = device.make_buffer(wanted, POOLED_USAGES)?;
         let hidden = || GpuError::Refusal("the host does not see marks of passes".to_owned());
-        let host = memory.host.ok_or_else(hidden)?;
+        let host = memory.host.clone().ok_or_else(hidden)?;
         let pipeline = device.pipeline(&KernelShader::new("pass-mark", SHADER).proved())?;
         let group = |at: usize| {
             let binding = wgpu::BufferBinding {

@@ -17,6 +17,8 @@ mod device;
 mod element;
 mod elementwise;
 mod error;
+#[cfg(target_os = "macos")]
+mod exception;
 mod executable;
 mod fuse;
 pub mod kernel;

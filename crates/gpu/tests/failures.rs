@@ -239,6 +239,41 @@ fn a_run_whose_inputs_are_gone_fails_and_never_gives_numbers_of_an_earlier_one()
 }
 
 #[test]
+fn a_tensor_that_stays_on_a_lost_device_is_an_error_to_read() {
+    let pool = PoolConfig::default().unified_up_to(0);
+    if support::device().is_none() {
+        return;
+    }
+    let placed = |device: &Arc<GpuDevice>| {
+        let session = session(device, 20, false).unwrap();
+        run(&session, 3, 20).unwrap();
+        (session.allocate_input(0, &[2, 20]).unwrap().unwrap(), session)
+    };
+    for fault in SILENT {
+        let device = GpuDevice::open_with(support::index(), &pool).unwrap();
+        let (unread, session) = placed(&device);
+        let (read, _session) = placed(&device);
+        assert_eq!(read.to_vec::<f32>().unwrap(), [0.0; 40]);
+        device.act_out(fault, 0);
+        // Its commands may have been ready before the device began to fail.
+        (0..2).for_each(|_| run(&session, 3, 20).unwrap());
+        assert!(device.alive().is_err(), "{fault:?}");
+        let why = unread.as_bytes().unwrap_err().to_string();
+        assert!(why.contains("cannot be read: the GPU was lost"), "{why}");
+        assert!(unread.to_vec::<f32>().is_err() && unread.unaligned_bytes().is_err());
+        assert!(unread.contiguous().unwrap().as_view().is_err());
+        // What was read before lies on the host.
+        assert_eq!(read.to_vec::<f32>().unwrap(), [0.0; 40]);
+    }
+    let device = GpuDevice::open_with(support::index(), &pool).unwrap();
+    let (mut unread, _session) = placed(&device);
+    device.give_up("pulled out");
+    assert!(unread.to_vec::<f32>().unwrap_err().to_string().contains("pulled out"));
+    let part = unread.parts_mut().unwrap().read_parts(&[0], 4);
+    assert!(part.unwrap_err().to_string().contains("pulled out"));
+}
+
+#[test]
 fn what_is_lost_on_every_device_is_left_to_others_or_refused() {
     for fault in SILENT {
         let Some(device) = support::own_device() else { return };

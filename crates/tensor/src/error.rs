@@ -39,6 +39,8 @@ pub enum TensorErrorKind {
     Encoding(String),
     /// A file that could not be read.
     File(String),
+    /// Elements on a device that could not be reached, such as one that was lost.
+    Remote(String),
 }
 
 /// An error of the tensor crate.
@@ -89,7 +91,8 @@ impl fmt::Display for TensorError {
             }
             TensorErrorKind::Shape(text)
             | TensorErrorKind::Encoding(text)
-            | TensorErrorKind::File(text) => f.write_str(text),
+            | TensorErrorKind::File(text)
+            | TensorErrorKind::Remote(text) => f.write_str(text),
         }
     }
 }

@@ -35,18 +35,24 @@ pub enum MemoryKind {
 /// Shared, immutable bytes.
 ///
 /// # Safety
-/// For as long as the value lives, `as_ptr` must stay the same, be valid for reads of `len_bytes`
-/// bytes, and nobody may write to them.
+/// For as long as the value lives, the address that `as_ptr` gave must stay the same, be valid for reads of
+/// `len_bytes` bytes, and nobody may write to them.
 pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     /// Devices that can address the bytes.
     fn kind(&self) -> MemoryKind;
     /// Start of the bytes.
-    fn as_ptr(&self) -> *const u8;
+    ///
+    /// # Errors
+    /// When they lie elsewhere and cannot be brought here, such as those on a device that was lost.
+    fn as_ptr(&self) -> Result<*const u8, TensorError>;
     /// How many bytes there are.
     fn len_bytes(&self) -> usize;
     /// Start of the same bytes where they lie without any effort, at any alignment; valid as
     /// `as_ptr` is.
-    fn as_unaligned_ptr(&self) -> *const u8 {
+    ///
+    /// # Errors
+    /// As `as_ptr`.
+    fn as_unaligned_ptr(&self) -> Result<*const u8, TensorError> {
         self.as_ptr()
     }
     /// The same as memory of a single owner, for whoever is the only one to know it.
@@ -231,8 +237,8 @@ unsafe impl Allocation for HostBuffer {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.start.as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.start.as_ptr())
     }
     fn len_bytes(&self) -> usize {
         self.len
@@ -315,8 +321,8 @@ unsafe impl Allocation for MappedFile {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.map.as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.map.as_ptr())
     }
     fn len_bytes(&self) -> usize {
         self.map.len()
@@ -367,8 +373,8 @@ unsafe impl Allocation for SharedBytes {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.bytes.as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.bytes.as_ptr())
     }
     fn len_bytes(&self) -> usize {
         self.bytes.len()
@@ -397,18 +403,19 @@ impl RealignedPart {
         Self { memory, offset, len, copy: OnceLock::new() }
     }
 
-    fn start(&self) -> *const u8 {
-        self.memory.as_unaligned_ptr().wrapping_add(self.offset)
+    fn start(&self) -> Result<*const u8, TensorError> {
+        Ok(self.memory.as_unaligned_ptr()?.wrapping_add(self.offset))
     }
 
-    fn copied(&self) -> &HostBuffer {
-        self.copy.get_or_init(|| {
+    fn copied(&self) -> Result<&HostBuffer, TensorError> {
+        let start = self.start()?;
+        Ok(self.copy.get_or_init(|| {
             // SAFETY: the allocation has these bytes (checked by `new`), immutable while it lives.
-            let bytes = unsafe { slice::from_raw_parts(self.start(), self.len) };
+            let bytes = unsafe { slice::from_raw_parts(start, self.len) };
             let mut copy = HostBuffer::zeroed(self.len);
             copy.as_bytes_mut().copy_from_slice(bytes);
             copy
-        })
+        }))
     }
 }
 
@@ -424,13 +431,13 @@ unsafe impl Allocation for RealignedPart {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.copied().as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        self.copied()?.as_ptr()
     }
     fn len_bytes(&self) -> usize {
         self.len
     }
-    fn as_unaligned_ptr(&self) -> *const u8 {
+    fn as_unaligned_ptr(&self) -> Result<*const u8, TensorError> {
         self.start()
     }
     fn is_mapped(&self) -> bool {
@@ -458,7 +465,7 @@ mod tests {
         let bytes: Vec<u8> = (0..200).collect();
         for len in [0, 1, 63, 64, 65, 199] {
             let copy = HostBuffer::try_copy(&bytes[1..=len]).unwrap();
-            assert_eq!(copy.as_ptr() as usize % ALIGNMENT, 0);
+            assert_eq!(copy.as_bytes().as_ptr() as usize % ALIGNMENT, 0);
             assert_eq!(copy.as_bytes(), &bytes[1..=len]);
         }
     }

@@ -9,6 +9,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::Mode;
 use rustix::shm::OFlags;
 
+use crate::error::TensorError;
 use crate::memory::{Allocation, MemoryKind};
 
 /// A shared memory object that one process makes and another one opens.
@@ -93,8 +94,8 @@ unsafe impl Allocation for SharedBlock {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.map.as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.map.as_ptr())
     }
     fn len_bytes(&self) -> usize {
         self.map.len()

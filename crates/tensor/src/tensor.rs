@@ -164,7 +164,7 @@ impl Tensor {
         }
         let layout = ViewLayout::contiguous(shape);
         let shared = Self { dtype, layout, storage: Storage::Memory(memory), offset: offset_bytes };
-        let bytes = shared.memory_bytes(expected);
+        let bytes = shared.memory_bytes(expected)?;
         let odd = has_odd_bytes(dtype, bytes);
         let size = dtype.size_bytes().unwrap_or(1);
         if !odd && (bytes.as_ptr() as usize).is_multiple_of(size) {
@@ -196,7 +196,7 @@ impl Tensor {
     ) -> Result<Self, TensorError> {
         let expected = size_bytes(dtype, shape)?;
         let size = dtype.size_bytes().unwrap_or(1);
-        let start = memory.as_unaligned_ptr().wrapping_add(offset_bytes);
+        let start = memory.as_unaligned_ptr()?.wrapping_add(offset_bytes);
         let enough = memory.len_bytes().checked_sub(offset_bytes).is_some_and(|n| n >= expected);
         if !enough || size == 1 || (start as usize).is_multiple_of(size) {
             return Self::from_allocation(dtype, shape, memory, offset_bytes);
@@ -304,32 +304,37 @@ impl Tensor {
     }
 
     /// `len` bytes from this view's first element on; the caller has checked that they exist.
-    fn memory_bytes(&self, len: usize) -> &[u8] {
+    fn memory_bytes(&self, len: usize) -> Result<&[u8], TensorError> {
         self.bytes_from(len, |memory| memory.as_ptr())
     }
 
-    fn bytes_from(&self, len: usize, start: impl Fn(&dyn Allocation) -> *const u8) -> &[u8] {
-        let Storage::Memory(memory) = &self.storage else { return &[] };
+    fn bytes_from(
+        &self,
+        len: usize,
+        start: impl Fn(&dyn Allocation) -> Result<*const u8, TensorError>,
+    ) -> Result<&[u8], TensorError> {
+        let Storage::Memory(memory) = &self.storage else { return Ok(&[]) };
         assert!(self.offset.checked_add(len).is_some_and(|end| end <= memory.len_bytes()));
         if len == 0 {
-            return &[];
+            return Ok(&[]);
         }
+        let start = start(&**memory)?;
         // SAFETY: inside the allocation (asserted above).
-        let start = unsafe { start(&**memory).add(self.offset) };
+        let start = unsafe { start.add(self.offset) };
         // SAFETY: the allocation's contract: readable, initialised and never written while shared.
-        unsafe { slice::from_raw_parts(start, len) }
+        Ok(unsafe { slice::from_raw_parts(start, len) })
     }
 
     /// The raw little-endian bytes.
     ///
     /// # Errors
-    /// For string tensors, and for views whose elements are not adjacent.
+    /// For string tensors, for views whose elements are not adjacent, and for elements on a device that was lost.
     pub fn as_bytes(&self) -> Result<&[u8], TensorError> {
         let len = size_bytes(self.dtype, self.shape())?;
         if !self.layout.is_contiguous() {
             return Err(TensorErrorKind::NotContiguous.into());
         }
-        Ok(self.memory_bytes(len))
+        self.memory_bytes(len)
     }
 
     /// The raw little-endian bytes at whatever address they lie, which need not be aligned for the
@@ -342,7 +347,7 @@ impl Tensor {
         if !self.layout.is_contiguous() {
             return Err(TensorErrorKind::NotContiguous.into());
         }
-        Ok(self.bytes_from(len, |memory| memory.as_unaligned_ptr()))
+        self.bytes_from(len, |memory| memory.as_unaligned_ptr())
     }
 
     /// Whether the elements are bytes of a mapped file, which take no memory of this process alone.
@@ -381,7 +386,7 @@ impl Tensor {
                 Ok(TensorRef::from_strings(self.shape(), strings))
             }
             Storage::Memory(_) => {
-                let bytes = self.memory_bytes(size_bytes(self.dtype, self.shape())?);
+                let bytes = self.memory_bytes(size_bytes(self.dtype, self.shape())?)?;
                 Ok(TensorRef::from_checked_bytes(self.dtype, self.shape(), bytes))
             }
         }
@@ -616,7 +621,9 @@ impl Tensor {
     #[must_use]
     pub fn shares_memory_with(&self, other: &Self) -> bool {
         match (&self.storage, &other.storage) {
-            (Storage::Memory(a), Storage::Memory(b)) => std::ptr::eq(a.as_ptr(), b.as_ptr()),
+            (Storage::Memory(a), Storage::Memory(b)) => {
+                std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
+            }
             (Storage::Strings(a), Storage::Strings(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use galatea_tensor::{Allocation, MemoryKind};
+use galatea_tensor::{Allocation, MemoryKind, TensorError};
 
 use super::check::{self, GivenArray};
 use super::layout::{self, ArrayLayout};
@@ -38,8 +38,8 @@ unsafe impl Allocation for FrozenArray {
         MemoryKind::Unified
     }
 
-    fn as_ptr(&self) -> *const u8 {
-        self.pages.start().as_ptr()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.pages.start().as_ptr())
     }
 
     fn len_bytes(&self) -> usize {
@@ -92,6 +92,7 @@ impl MultiArray {
             None => ArrayLayout::contiguous(data_type, shape)?,
         };
         let address = memory.as_ptr();
+        let address = address.map_err(|error| CoreMlFault::argument(error.to_string()))?;
         check::window(&layout, address.addr(), memory.len_bytes(), offset)?;
         let start = NonNull::new(address.wrapping_add(offset).cast_mut());
         let start = start.ok_or_else(|| CoreMlFault::argument("the memory has no address"))?;
@@ -337,7 +338,8 @@ mod tests {
         array.copy_from(&[1, 2, 3, 4]).unwrap();
         let memory = array.into_memory().unwrap();
         // SAFETY: an allocation's bytes are readable.
-        let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), memory.len_bytes()) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts(memory.as_ptr().unwrap(), memory.len_bytes()) };
         assert_eq!(bytes, [1, 2, 3, 4]);
         assert!(
             MultiArray::on_surface(ArrayDataType::Float16, &[4]).unwrap().into_memory().is_err()

@@ -2,6 +2,7 @@
 //! there is no room.
 
 mod import;
+mod mapped;
 mod metal_config;
 mod pool;
 mod residency;
@@ -10,13 +11,14 @@ mod shared;
 use wgpu::BufferUsages;
 
 pub(crate) use import::{MappedPages, import, takes_pages};
+pub(crate) use mapped::make;
 pub(crate) use pool::{BufferClassKey, BufferPool, BufferRequest, TakenBuffer};
 pub use pool::{
     BufferReach, ClassStatistics, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig,
 };
 pub use residency::StreamStatistics;
 pub(crate) use residency::{ResidencyPolicy, WeightResidency, WeightStream};
-pub(crate) use shared::{HostBytes, SharedBuffer, make};
+pub(crate) use shared::{HostBytes, SharedBuffer};
 
 /// Lengths of buffers are multiples of this.
 pub(crate) const STEP: u64 = 256;

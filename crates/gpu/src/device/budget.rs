@@ -6,9 +6,11 @@
 pub(super) fn recommended(device: &wgpu::Device) -> Option<u64> {
     use objc2_metal::MTLDevice;
 
+    use crate::exception::catching;
+
     // SAFETY: the handle is only asked, and not kept.
     let metal = unsafe { device.as_hal::<wgpu::hal::api::Metal>() }?;
-    Some(metal.raw_device().recommendedMaxWorkingSetSize())
+    catching(|| metal.raw_device().recommendedMaxWorkingSetSize()).ok()
 }
 
 /// See the same function for macOS.

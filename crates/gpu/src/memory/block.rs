@@ -37,7 +37,7 @@ pub struct DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let memory = SharedBuffer { buffer: self.buffer.clone(), host: self.host };
+        let memory = SharedBuffer { buffer: self.buffer.clone(), host: self.host.take() };
         self.pool.give_back(memory, self.place);
     }
 }
@@ -254,14 +254,14 @@ impl DeviceBlock {
     }
 
     /// Returns the address of the bytes for the CPU, if it has one.
-    pub(crate) fn host(&self) -> Option<HostBytes> {
-        self.host
+    pub(crate) fn host(&self) -> Option<&HostBytes> {
+        self.host.as_ref()
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, to a block that nobody else has yet: straight to its memory
     /// where the processor addresses it.
     pub(crate) fn fill(&mut self, device: &GpuDevice, offset: u64, bytes: &[u8]) {
-        let Some(host) = self.host else { return self.write(device, offset, bytes) };
+        let Some(host) = &self.host else { return self.write(device, offset, bytes) };
         // SAFETY: `&mut self` is the only handle, and whoever submits work holds one until it is done.
         unsafe { host.put(narrow(offset), bytes) };
         DeviceCounters::add(&device.counters.host_copies, 1);

@@ -1,13 +1,17 @@
 //! Tensors whose bytes are on the device.
 
 use std::any::Any;
+use std::slice;
 use std::sync::{Arc, OnceLock};
 
 use galatea_runtime::RuntimeError;
-use galatea_tensor::{Allocation, HostBuffer, MemoryKind, OwnedParts, Tensor};
+use galatea_tensor::{
+    Allocation, HostBuffer, MemoryKind, OwnedParts, Tensor, TensorError, TensorErrorKind,
+};
 
 use super::DeviceBlock;
 use crate::device::GpuDevice;
+use crate::error::GpuError;
 
 /// Bytes on the device. Where the processor does not address them, they are copied to the host when somebody asks for
 /// their address.
@@ -49,20 +53,28 @@ impl DeviceMemory {
     /// The bytes where they lie, to be changed, if the processor addresses them.
     pub(super) fn own_bytes(&mut self) -> Option<&mut [u8]> {
         let host = self.block.host()?;
+        let start = host.address(0, self.len);
         // SAFETY: the value, and with it the block, has one owner, so neither a tensor nor a run that goes on uses
         // the bytes; the slice lives no longer than the borrow.
-        Some(unsafe { host.bytes_mut(0, self.len) })
+        Some(unsafe { slice::from_raw_parts_mut(start, self.len) })
     }
 
-    fn copied(&self) -> &HostBuffer {
-        self.host.get_or_init(|| {
-            let mut copy = HostBuffer::zeroed(self.len);
-            if let Err(error) = self.block.read(&self.device, copy.as_bytes_mut()) {
-                // Whatever runs on the device next fails with the same error.
-                tracing::error!(%error, "a tensor on the GPU cannot be read, its copy is zero");
-            }
-            copy
-        })
+    /// The copy on the host, made the first time.
+    ///
+    /// # Errors
+    /// Fails when the device is lost, and when there is no memory.
+    fn copied(&self) -> Result<&HostBuffer, TensorError> {
+        if let Some(copy) = self.host.get() {
+            return Ok(copy);
+        }
+        let unread = |error: GpuError| -> TensorError {
+            TensorErrorKind::Remote(format!("a tensor on the GPU cannot be read: {error}")).into()
+        };
+        self.device.alive().map_err(unread)?;
+        let mut copy = HostBuffer::try_zeroed(self.len)?;
+        self.block.read(&self.device, copy.as_bytes_mut()).map_err(unread)?;
+        // Another thread may have brought the same bytes meanwhile.
+        Ok(self.host.get_or_init(|| copy))
     }
 }
 
@@ -76,10 +88,10 @@ unsafe impl Allocation for DeviceMemory {
             None => MemoryKind::Device,
         }
     }
-    fn as_ptr(&self) -> *const u8 {
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
         match self.block.host() {
-            Some(host) => host.address(0, self.len).cast_const(),
-            None => self.copied().as_ptr(),
+            Some(host) => Ok(host.address(0, self.len).cast_const()),
+            None => self.copied()?.as_ptr(),
         }
     }
     fn len_bytes(&self) -> usize {

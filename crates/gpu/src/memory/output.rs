@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_tensor::{Allocation, MemoryKind};
+use galatea_tensor::{Allocation, MemoryKind, TensorError};
 
 use super::DeviceBlock;
 
@@ -44,9 +44,9 @@ unsafe impl Allocation for OutputMemory {
     fn kind(&self) -> MemoryKind {
         self.kind
     }
-    fn as_ptr(&self) -> *const u8 {
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
         debug_assert!(self.block.host().is_some(), "checked when it was made");
-        self.start
+        Ok(self.start)
     }
     fn len_bytes(&self) -> usize {
         self.len

@@ -9,7 +9,7 @@ use crate::device::DeviceCounters;
 use crate::error::GpuError;
 
 fn failed(error: impl Into<GpuError>) -> TensorError {
-    TensorErrorKind::File(error.into().to_string()).into()
+    TensorErrorKind::Remote(error.into().to_string()).into()
 }
 
 /// A device copies whole words.

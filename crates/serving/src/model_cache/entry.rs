@@ -271,7 +271,7 @@ fn in_files(tensor: &Tensor, files: &[OnnxFile], packed: bool) -> Option<LargeCo
     let (start, len) = spot(tensor)?;
     let element = tensor.dtype().size_bytes()?;
     let found = files.iter().enumerate().find_map(|(number, file)| {
-        let first = file.memory.as_ptr().addr();
+        let first = file.memory.as_ptr().ok()?.addr();
         let offset = start.checked_sub(first)?;
         let inside = offset.checked_add(len)? <= file.memory.len_bytes();
         inside.then_some((number, offset))

@@ -9,6 +9,7 @@ use objc2_metal::{MTLDevice, MTLResourceOptions};
 use wgpu::hal::api::Metal;
 
 use super::pages::MappedPages;
+use crate::exception::catching;
 
 /// Returns whether a device can import pages: with Metal it always can.
 pub(super) fn takes(_device: &wgpu::Device) -> bool {
@@ -26,16 +27,18 @@ pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu:
         debug_assert!(owner.is_mapped(), "as when it was imported");
     });
     let options = MTLResourceOptions::StorageModeShared;
+    let start = pages.start.cast();
     // SAFETY: the pages are whole ones of a mapping that the block keeps, and the block may be dropped on any
     // thread, as tensors may.
-    let raw = unsafe {
+    let make = || unsafe {
         below.raw_device().newBufferWithBytesNoCopy_length_options_deallocator(
-            pages.start.cast(),
+            start,
             length,
             options,
             Some(&keep),
         )
-    }?;
+    };
+    let raw = catching(make).ok().flatten()?;
     // SAFETY: the buffer was made just now and is so long.
     let raw = unsafe { wgpu::hal::metal::Device::buffer_from_raw(raw, pages.bytes) };
     drop(below);

@@ -245,7 +245,12 @@ impl BlsOutput {
         let tensor = &output.tensor;
         let elements = match tensor.dtype() {
             DataType::Bytes => BlsElements::Encoded(encode_byte_strings(&tensor.to_vec()?)?),
-            _ => BlsElements::Tensor(tensor.contiguous()?),
+            _ => {
+                let whole = tensor.contiguous()?;
+                // Later readers find the bytes here, or this is the error.
+                whole.unaligned_bytes()?;
+                BlsElements::Tensor(whole)
+            }
         };
         let datatype = wire::type_number(tensor.dtype()).ok_or_else(|| {
             let name = &output.name;
