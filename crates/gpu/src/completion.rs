@@ -1,8 +1,8 @@
-//! Marks by which every compute pass of a run says that it came to its end.
+//! Marks by which every compute pass of a run, and every series of copies, says that it came to its end.
 //!
 //! Metal reports a command buffer that it aborted as done, and each pass is a command buffer of its own. So the
 //! last dispatch of a pass copies the run's number beside it in memory that the host reads, and the host
-//! compares both once the run is over.
+//! compares both once the run is over. Behind copies a copy does the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,14 +28,48 @@ pub(crate) struct PassMarks {
     groups: Vec<wgpu::BindGroup>,
     /// Bytes from one mark to the next.
     stride: usize,
+    /// Marks of copies; `None` where a run copies nothing.
+    copies: Option<MarkWords>,
+}
+
+/// Memory with a word for each series of copies of a run.
+#[derive(Debug)]
+struct MarkWords {
+    buffer: wgpu::Buffer,
+    host: HostBytes,
+    count: usize,
+}
+
+/// Bytes of such a word.
+const WORD_BYTES: usize = 4;
+
+impl MarkWords {
+    fn new(device: &GpuDevice, count: usize) -> Result<Self, GpuError> {
+        let SharedBuffer { buffer, host } = made(device, (count * WORD_BYTES) as u64)?;
+        let hidden = || GpuError::Refusal("the host does not see marks of copies".to_owned());
+        Ok(Self { buffer, host: host.ok_or_else(hidden)?, count })
+    }
+}
+
+fn made(device: &GpuDevice, bytes: u64) -> Result<SharedBuffer, GpuError> {
+    let wanted = BufferRequest { bytes, reach: BufferReach::Passing };
+    device.make_buffer(wanted, POOLED_USAGES)
+}
+
+/// Parts of a run that leave marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkedParts {
+    pub(crate) passes: usize,
+    /// Series of copies.
+    pub(crate) copies: usize,
 }
 
 /// Marks of a run that was handed over, with the number that its passes write.
 #[derive(Debug)]
 pub(crate) struct ArmedMarks {
     pub(crate) marks: Arc<PassMarks>,
-    /// Passes of the run.
-    pub(crate) passes: usize,
+    /// Parts of the run.
+    pub(crate) parts: MarkedParts,
     pub(crate) number: RunNumber,
 }
 
@@ -51,20 +85,22 @@ impl RunNumber {
 }
 
 impl PassMarks {
-    /// Makes marks for at least so many passes; `None` on a device that computes nothing.
+    /// Makes marks for at least so many passes and series of copies; `None` on a device that computes nothing.
     ///
     /// # Errors
     /// Fails when the device has no memory for them, or is lost.
-    pub(crate) fn new(device: &GpuDevice, passes: usize) -> Result<Option<Arc<Self>>, GpuError> {
+    pub(crate) fn new(
+        device: &GpuDevice,
+        parts: MarkedParts,
+    ) -> Result<Option<Arc<Self>>, GpuError> {
         if !device.computes() {
             return Ok(None);
         }
-        let passes = passes.max(1).next_power_of_two();
+        let passes = parts.passes.max(1).next_power_of_two();
         let alignment = device.device.limits().min_storage_buffer_offset_alignment;
         let stride = u64::from(alignment).max(MARK_BYTES);
         let bytes = stride * passes as u64;
-        let wanted = BufferRequest { bytes, reach: BufferReach::Passing };
-        let memory = device.make_buffer(wanted, POOLED_USAGES)?;
+        let memory = made(device, bytes)?;
         let hidden = || GpuError::Refusal("the host does not see marks of passes".to_owned());
         let host = memory.host.clone().ok_or_else(hidden)?;
         let pipeline = device.pipeline(&KernelShader::new("pass-mark", SHADER).proved())?;
@@ -83,7 +119,9 @@ impl PassMarks {
         };
         let groups = device.checked(|| (0..passes).map(group).collect())?;
         let stride = usize::try_from(stride).unwrap_or(usize::MAX);
-        Ok(Some(Arc::new(Self { memory, host, pipeline, groups, stride })))
+        let copies =
+            (parts.copies > 0).then(|| MarkWords::new(device, parts.copies)).transpose()?;
+        Ok(Some(Arc::new(Self { memory, host, pipeline, groups, stride, copies })))
     }
 
     /// Returns whether there are marks for so many passes.
@@ -100,10 +138,25 @@ impl PassMarks {
         true
     }
 
+    /// Ends a series of copies by the copy that writes its mark, and says whether there was a mark left for it.
+    pub(crate) fn end_copies(&self, encoder: &mut wgpu::CommandEncoder, at: usize) -> bool {
+        let Some(words) = self.copies.as_ref().filter(|words| at < words.count) else {
+            return false;
+        };
+        // All passes have the run's number; this is the first one's.
+        let size = WORD_BYTES as u64;
+        let to = (at * WORD_BYTES) as u64;
+        encoder.copy_buffer_to_buffer(&self.memory.buffer, 0, &words.buffer, to, size);
+        true
+    }
+
     /// Makes the marks visible to the host behind what was encoded.
     pub(crate) fn show(&self, encoder: &mut wgpu::CommandEncoder) {
-        let shown = BufferTransition { buffer: &self.memory.buffer, state: BufferUses::MAP_READ };
-        encoder.transition_resources(std::iter::once(shown), std::iter::empty());
+        let words = self.copies.as_ref().map(|words| &words.buffer);
+        let state = BufferUses::MAP_READ;
+        let all = std::iter::once(&self.memory.buffer).chain(words);
+        let shown = all.map(|buffer| BufferTransition { buffer, state });
+        encoder.transition_resources(shown, std::iter::empty());
     }
 
     /// Gives all passes of a run its number, before any of them is handed over.
@@ -118,6 +171,7 @@ impl PassMarks {
             // SAFETY: the caller sees to it that the device does not use the marks.
             unsafe { self.host.put(at * self.stride, &words) };
         }
+        // Numbers differ from run to run, so words of copies keep that of an earlier one.
         number
     }
 }
@@ -135,10 +189,11 @@ impl SinglePassMark {
     /// # Errors
     /// Returns the same errors as [`PassMarks::new`].
     pub(crate) fn new(device: &GpuDevice) -> Result<Self, GpuError> {
-        let armed = PassMarks::new(device, 1)?.map(|marks| {
+        let parts = MarkedParts { passes: 1, copies: 0 };
+        let armed = PassMarks::new(device, parts)?.map(|marks| {
             // SAFETY: nothing was handed over that writes marks made just now.
             let number = unsafe { marks.arm() };
-            ArmedMarks { marks, passes: 1, number }
+            ArmedMarks { marks, parts, number }
         });
         Ok(Self { armed })
     }
@@ -170,11 +225,11 @@ impl SinglePassMark {
 }
 
 impl ArmedMarks {
-    /// Checks that every pass of the run came to its end, and gives the device up where one did not: what it was to
+    /// Checks that every part of the run came to its end, and gives the device up where one did not: what it was to
     /// write still holds what was there before.
     ///
     /// # Errors
-    /// Returns [`GpuError::Lost`] if a pass did not end.
+    /// Returns [`GpuError::Lost`] if a part did not end.
     ///
     /// # Safety
     /// The run is over.
@@ -185,12 +240,21 @@ impl ArmedMarks {
             let word = unsafe { marks.host.bytes(at * marks.stride + 4, 4) };
             word == self.number.0.to_le_bytes()
         };
-        match (0..self.passes).find(|at| !ended(at)) {
-            None => Ok(()),
-            Some(at) => {
-                let passes = self.passes;
-                Err(device.lose(format!("pass {} of {passes} did not come to its end", at + 1)))
-            }
+        let MarkedParts { passes, copies } = self.parts;
+        if let Some(at) = (0..passes).find(|at| !ended(at)) {
+            let reason = format!("pass {} of {passes} did not come to its end", at + 1);
+            return Err(device.lose(reason));
+        }
+        let copied = |at: usize| {
+            marks.copies.as_ref().is_some_and(|words| {
+                // SAFETY: the run that wrote the mark is over.
+                let word = unsafe { words.host.bytes(at * WORD_BYTES, WORD_BYTES) };
+                word == self.number.0.to_le_bytes()
+            })
+        };
+        match (0..copies).all(copied) {
+            true => Ok(()),
+            false => Err(device.lose("a copy of a run did not come to its end".to_owned())),
         }
     }
 }

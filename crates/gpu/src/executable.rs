@@ -322,7 +322,7 @@ impl GpuPartition {
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
         encoder.copy_buffer_to_buffer(&block.buffer, 0, &copy.buffer, 0, block.bytes());
         DeviceCounters::add(&self.device.counters.copies, 1);
-        self.device.submit(encoder.finish());
+        self.device.submit_copies(encoder);
         Ok(Arc::new(copy))
     }
 

@@ -239,6 +239,77 @@ fn a_run_whose_inputs_are_gone_fails_and_never_gives_numbers_of_an_earlier_one()
 }
 
 #[test]
+fn weights_inputs_and_outputs_that_did_not_come_are_brought_anew() {
+    if support::device().is_none() {
+        return;
+    }
+    for fault in [DeviceFault::LostUploads, DeviceFault::LostCopies] {
+        let pool = PoolConfig::default().unified_up_to(0);
+        let device = GpuDevice::open_with(support::index(), &pool).unwrap();
+        run(&session(&device, 20, false).unwrap(), 3, 20).unwrap();
+        assert_eq!(lost_runs(&device), 0);
+        device.act_out(fault, 0);
+        let later = session(&device, 24, false).unwrap();
+        for rows in [3, 3, 4] {
+            run(&later, rows, 24).unwrap();
+        }
+        assert_eq!(lost_runs(&device), 1, "{fault:?}");
+        let why = device.alive().unwrap_err().to_string();
+        assert!(why.contains("a copy") && why.contains("did not come to its end"), "{why}");
+    }
+}
+
+#[test]
+fn parts_that_were_not_moved_on_the_device_are_an_error_to_read() {
+    if support::device().is_none() {
+        return;
+    }
+    let pool = PoolConfig::default().unified_up_to(0);
+    for fault in [DeviceFault::LostUploads, DeviceFault::LostCopies] {
+        let device = GpuDevice::open_with(support::index(), &pool).unwrap();
+        let session = session(&device, 20, false).unwrap();
+        let mut placed = session.allocate_input(0, &[2, 20]).unwrap().unwrap();
+        let parts = placed.parts_mut().unwrap();
+        parts.write_parts(&[0], 4, b"once").unwrap();
+        parts.copy_parts(&[(0, 80)], 4).unwrap();
+        assert_eq!(parts.read_parts(&[80], 4).unwrap(), b"once");
+        device.act_out(fault, 0);
+        match fault {
+            DeviceFault::LostUploads => parts.write_parts(&[80], 4, b"over").unwrap(),
+            _ => parts.copy_parts(&[(4, 80)], 4).unwrap(),
+        }
+        let error = parts.read_parts(&[80], 4).unwrap_err().to_string();
+        assert!(error.contains("a copy did not come to its end"), "{fault:?}: {error}");
+        assert!(placed.to_vec::<f32>().is_err());
+    }
+}
+
+#[test]
+fn more_copies_than_there_are_marks_may_be_on_their_way() {
+    if support::device().is_none() {
+        return;
+    }
+    let pool = PoolConfig::default().unified_up_to(0);
+    let device = GpuDevice::open_with(support::index(), &pool).unwrap();
+    let session = session(&device, 20, false).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let session = &session;
+            scope.spawn(move || {
+                let mut placed = session.allocate_input(0, &[20, 20]).unwrap().unwrap();
+                let parts = placed.parts_mut().unwrap();
+                parts.write_parts(&[0], 4, &[thread; 4]).unwrap();
+                for at in 0..100 {
+                    parts.copy_parts(&[(at * 4, at * 4 + 4)], 4).unwrap();
+                }
+                assert_eq!(parts.read_parts(&[400], 4).unwrap(), [thread; 4]);
+            });
+        }
+    });
+    assert!(device.alive().is_ok());
+}
+
+#[test]
 fn a_tensor_that_stays_on_a_lost_device_is_an_error_to_read() {
     let pool = PoolConfig::default().unified_up_to(0);
     if support::device().is_none() {

@@ -7,7 +7,7 @@ use crate::matrices;
 use crate::matrices::Made;
 use crate::support;
 use crate::support::node::floats;
-use galatea_gpu::{GpuDevice, PoolConfig};
+use galatea_gpu::{DeviceFault, GpuDevice, PoolConfig};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Attributes, Dim, Fact, GALATEA_DOMAIN, Graph};
@@ -72,6 +72,21 @@ fn a_model_three_times_as_large_as_the_budget_gives_what_it_gives_whole() {
         drop(session);
         assert_eq!(device.memory().used_bytes, 0);
     }
+}
+
+#[test]
+fn weights_that_were_lost_on_their_way_are_streamed_anew() {
+    let Some(whole) = support::device() else { return };
+    let options = SessionOptions::default();
+    let known = support::session(&whole, &layers(), &options).unwrap();
+    let device = limited(PoolConfig::default().within(BUDGET)).unwrap();
+    let session = support::session(&device, &layers(), &options).unwrap();
+    assert_eq!(run(&session, 3), run(&known, 3));
+    device.act_out(DeviceFault::LostCopies, 0);
+    for rows in [3, 5, 3] {
+        assert_eq!(run(&session, rows), run(&known, rows));
+    }
+    assert_eq!(device.counters.lost_runs.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -19,6 +19,10 @@ pub enum DeviceFault {
     ZeroStamps = 4,
     /// 96 of 100 readings of timestamps are zero.
     RareStamps = 5,
+    /// Bytes that the host hands over do not come.
+    LostUploads = 6,
+    /// Copies on the device are not done.
+    LostCopies = 7,
 }
 
 /// The failure that a device acts out, if any, and how many of its successors do so too.
@@ -56,6 +60,11 @@ impl GpuDevice {
             true => StampPair { begin: 0, end: 0 },
             false => stamps,
         }
+    }
+
+    /// Returns whether copies on the device are done: not where it acts out that they are lost.
+    pub(crate) fn copies(&self) -> bool {
+        !self.acts(DeviceFault::LostCopies)
     }
 
     /// Returns whether the device acts this failure out.

@@ -235,7 +235,7 @@ impl GpuDevice {
             match polled {
                 Ok(_) => {
                     self.life.line.leave(work.place);
-                    return Ok(());
+                    return self.check_copies(work.place);
                 }
                 Err(PollError::Timeout) => patience = self.suspect(work)?,
                 Err(error) => return Err(GpuError::Refusal(error.to_string())),

@@ -3,6 +3,7 @@
 mod allocation;
 mod budget;
 mod capabilities;
+mod copy_marks;
 mod fault;
 mod imagined;
 mod life;
@@ -100,6 +101,7 @@ pub struct GpuDevice {
     pub(crate) shelves: ResidencyPolicy,
     life: life::DeviceLife,
     uploads: uploads::PendingUploads,
+    copy_marks: copy_marks::CopyMarks,
     fault: fault::ActedFault,
     /// True if it reads mapped files in place.
     takes_pages: bool,
@@ -211,6 +213,8 @@ impl GpuDevice {
         origin: life::DeviceOrigin,
     ) -> Result<Arc<Self>, GpuError> {
         let OpenedDevice { device, queue } = opened;
+        let computes = !matches!(origin, life::DeviceOrigin::Imagined(_));
+        let copy_marks = copy_marks::CopyMarks::new(&device, computes)?;
         let life = life::DeviceLife::of(&device, capabilities.software, origin);
         let pipelines = pipelines::PipelineCache::default();
         let counters = DeviceCounters::default();
@@ -231,6 +235,7 @@ impl GpuDevice {
             shelves,
             life,
             uploads: uploads::PendingUploads::default(),
+            copy_marks,
             fault: fault::ActedFault::default(),
             takes_pages,
             unified_bytes: AtomicU64::new(unified_bytes),
@@ -421,7 +426,7 @@ impl GpuDevice {
         match (first, last) {
             (Some(first), Some(last)) => last.since(&first),
             (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => self.life.line.enter(|| self.queue.submit([])),
+            (None, None) => self.submit_some(None),
         }
     }
 
@@ -429,8 +434,7 @@ impl GpuDevice {
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> QueuedSubmission {
         DeviceCounters::add(&self.counters.submits, 1);
         self.uploads.handed_over();
-        let commands = Some(commands).filter(|_| !self.acts(DeviceFault::IgnoredWork));
-        self.life.line.enter(|| self.queue.submit(commands))
+        self.submit_some(Some(commands))
     }
 
     /// Waits for whatever was handed over, done or not: before its memory goes to others.

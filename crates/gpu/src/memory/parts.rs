@@ -39,7 +39,7 @@ impl DeviceMemory {
             .checked(|| {
                 let mut encoder = device.device.create_command_encoder(&Default::default());
                 record(&mut encoder, &beside);
-                device.submit(encoder.finish())
+                device.submit_copies(encoder)
             })
             .map_err(failed)?;
         Ok(beside)

@@ -148,6 +148,12 @@ impl GpuPlan {
         self.actions.iter().filter(dispatch).count()
     }
 
+    /// Returns the most series of copies of a run: those between its dispatches, of its inputs and of its outputs.
+    pub(crate) fn copies(&self) -> usize {
+        let copy = |action: &&DeviceAction| matches!(action, DeviceAction::Copy { .. });
+        self.actions.iter().filter(copy).count() + 2
+    }
+
     /// Returns the number of passes in which they lie: copies separate them, and cuts.
     pub(crate) fn passes(&self) -> usize {
         let mut passes = 0;

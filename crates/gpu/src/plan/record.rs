@@ -8,7 +8,7 @@ use wgpu::{BufferTransition, BufferUses};
 
 use super::pieces::{EncodedPieces, MAX_PASSES, StampMarks};
 use super::{BindingPlace, DeviceAction, GpuPlan, InputPlace, OutputPlace};
-use crate::completion::{ArmedMarks, PassMarks};
+use crate::completion::{ArmedMarks, MarkedParts, PassMarks};
 use crate::device::{DeviceCounters, DeviceFault, GpuDevice, QueuedSubmission, RunCommands};
 use crate::error::GpuError;
 use crate::memory::{DeviceBlock, OutputMemory};
@@ -91,7 +91,8 @@ pub(crate) fn record(
     let (copies, download_bytes) = copied(plan, &blocks);
     let replayed = false;
     let ahead = None;
-    let completion = PassMarks::new(device, plan.passes())?;
+    let parts = MarkedParts { passes: plan.passes(), copies: plan.copies() };
+    let completion = PassMarks::new(device, parts)?;
     Ok(PlanRecording { blocks, slots, groups, copies, download_bytes, replayed, completion, ahead })
 }
 
@@ -101,6 +102,8 @@ struct UnencodedRest<'a> {
     groups: std::slice::Iter<'a, Option<wgpu::BindGroup>>,
     marks: StampMarks<'a>,
     completion: Option<&'a PassMarks>,
+    /// Series of copies so far.
+    copies: usize,
     /// Dispatches before which a new submission begins.
     cuts: &'a [usize],
 }
@@ -123,6 +126,23 @@ impl UnencodedRest<'_> {
             return Ok(());
         }
         Err(GpuError::Refusal("a run has more passes than it has marks for".into()))
+    }
+
+    /// Ends a series of copies by its mark.
+    ///
+    /// # Errors
+    /// Fails when the run has more of them than marks.
+    fn end_copies(
+        &mut self,
+        device: &GpuDevice,
+        encoder: &mut wgpu::CommandEncoder,
+    ) -> Result<(), GpuError> {
+        let Some(completion) = self.completion else { return Ok(()) };
+        self.copies += 1;
+        if !device.copies() || completion.end_copies(encoder, self.copies - 1) {
+            return Ok(());
+        }
+        Err(GpuError::Refusal("a run has more copies than it has marks for".into()))
     }
 
     /// Returns whether a new submission begins before the next action.
@@ -230,7 +250,7 @@ struct EncodedRun {
     stamps: Option<RunStamps>,
     watch: TimingLevel,
     completion: Option<Arc<PassMarks>>,
-    passes: usize,
+    parts: MarkedParts,
 }
 
 /// A run that was handed over, and when.
@@ -305,9 +325,9 @@ impl PlanRecording {
             Some(ahead) => (ahead, None),
             None => self.encode(device, plan, watch, stream)?,
         };
-        let EncodedRun { commands, stamps, completion, passes, .. } = encoded;
+        let EncodedRun { commands, stamps, completion, parts, .. } = encoded;
         let completion = completion.zip(number);
-        let completion = completion.map(|(marks, number)| ArmedMarks { marks, passes, number });
+        let completion = completion.map(|(marks, number)| ArmedMarks { marks, parts, number });
         let counters = &device.counters;
         DeviceCounters::add(&counters.dispatches, self.groups.len() as u64);
         DeviceCounters::add(&counters.copies, self.copies);
@@ -343,7 +363,8 @@ impl PlanRecording {
     ) -> Result<(), GpuError> {
         let passes = most_passes(plan, watch);
         if self.completion.as_ref().is_some_and(|marks| !marks.fit(passes)) {
-            self.completion = PassMarks::new(device, passes)?;
+            let parts = MarkedParts { passes, copies: plan.copies() };
+            self.completion = PassMarks::new(device, parts)?;
         }
         Ok(())
     }
@@ -368,7 +389,6 @@ impl PlanRecording {
             }
         };
         let mut pieces = EncodedPieces::new(device);
-        self.bring_inputs(&mut pieces.encoder, plan);
         let mut places =
             PlaceBuffers { blocks: &self.blocks, slots: &self.slots, stream, held: None };
         let actions = plan.actions.iter().peekable();
@@ -376,7 +396,10 @@ impl PlanRecording {
         let completion = self.completion.as_deref();
         let groups = self.groups.iter();
         let cuts = &plan.cuts[..];
-        let mut rest = UnencodedRest { actions, groups, marks, completion, cuts };
+        let mut rest = UnencodedRest { actions, groups, marks, completion, copies: 0, cuts };
+        if self.bring_inputs(device, &mut pieces.encoder, plan) {
+            rest.end_copies(device, &mut pieces.encoder)?;
+        }
         while let Some(action) = rest.actions.peek() {
             if let (Some(stream), false) = (stream, places.have(action)) {
                 if let Some(held) = places.held.take() {
@@ -392,18 +415,20 @@ impl PlanRecording {
             rest.cut(device, &mut pieces);
             Self::encode_next(device, plan, &mut pieces.encoder, &places, &mut rest)?;
         }
-        Self::read_back(&mut pieces.encoder, plan, &places)?;
+        if Self::read_back(device, &mut pieces.encoder, plan, &places)? {
+            rest.end_copies(device, &mut pieces.encoder)?;
+        }
         self.show(&mut pieces.encoder, plan);
         if let Some(stamps) = &stamps {
             stamps.resolve(&mut pieces.encoder);
         }
-        let passes = rest.marks.passes();
+        let parts = MarkedParts { passes: rest.marks.passes(), copies: rest.copies };
         let completion = self.completion.clone();
         let commands = pieces.finish();
-        Ok((EncodedRun { commands, stamps, watch, completion, passes }, places.held))
+        Ok((EncodedRun { commands, stamps, watch, completion, parts }, places.held))
     }
 
-    /// Encodes the next copy, or the dispatches up to the next copy or to one that needs other weights.
+    /// Encodes the next copies, or the dispatches up to the next copy or to one that needs other weights.
     fn encode_next(
         device: &GpuDevice,
         plan: &GpuPlan,
@@ -411,11 +436,17 @@ impl PlanRecording {
         places: &PlaceBuffers<'_, '_>,
         rest: &mut UnencodedRest<'_>,
     ) -> Result<(), GpuError> {
-        if let Some(DeviceAction::Copy { from, to, bytes }) = rest.actions.peek() {
+        let mut copied = false;
+        while let Some(DeviceAction::Copy { from, to, bytes }) = rest.actions.peek() {
             let ((from, at, _), (to, onto, _)) = (places.find(from)?, places.find(to)?);
-            encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
+            if device.copies() {
+                encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
+            }
             rest.actions.next();
-            return Ok(());
+            copied = true;
+        }
+        if copied {
+            return rest.end_copies(device, encoder);
         }
         let mut pass = rest.marks.pass(encoder);
         let left_out = rest.leaves_out(device);
@@ -445,9 +476,15 @@ impl PlanRecording {
         if left_out { Ok(()) } else { rest.end_pass(device, &mut pass) }
     }
 
-    /// Copies inputs to the arena that were written beside it.
-    fn bring_inputs(&self, encoder: &mut wgpu::CommandEncoder, plan: &GpuPlan) {
-        let Some(beside) = &self.blocks.inputs else { return };
+    /// Copies inputs to the arena that were written beside it, and says whether there are any.
+    fn bring_inputs(
+        &self,
+        device: &GpuDevice,
+        encoder: &mut wgpu::CommandEncoder,
+        plan: &GpuPlan,
+    ) -> bool {
+        let Some(beside) = &self.blocks.inputs else { return false };
+        let mut copied = false;
         let places = plan.inputs.iter().filter_map(|place| match place {
             InputPlace::Arena { offset, start } => Some((*offset, *start)),
             _ => None,
@@ -456,17 +493,23 @@ impl PlanRecording {
         for ((offset, start), end) in places.zip(ends) {
             let from = &beside.buffer;
             let to = &self.blocks.arena.buffer;
-            encoder.copy_buffer_to_buffer(from, start, to, offset, end - start);
+            if device.copies() {
+                encoder.copy_buffer_to_buffer(from, start, to, offset, end - start);
+            }
+            copied = true;
         }
+        copied
     }
 
-    /// Copies outputs to where they are read, as far as they are not there.
+    /// Copies outputs to where they are read, as far as they are not there, and says whether there are any.
     fn read_back(
+        device: &GpuDevice,
         encoder: &mut wgpu::CommandEncoder,
         plan: &GpuPlan,
         places: &PlaceBuffers<'_, '_>,
-    ) -> Result<(), GpuError> {
-        let Some(block) = &places.blocks.outputs else { return Ok(()) };
+    ) -> Result<bool, GpuError> {
+        let Some(block) = &places.blocks.outputs else { return Ok(false) };
+        let mut copied = false;
         for output in &plan.outputs {
             if let (OutputPlace::Read { from: Some(from), .. }, Some((start, bytes))) =
                 (output, read(output))
@@ -474,10 +517,13 @@ impl PlanRecording {
             {
                 let (buffer, offset, _) = places.find(from)?;
                 let size = (bytes as u64).next_multiple_of(4);
-                encoder.copy_buffer_to_buffer(buffer, offset, &block.buffer, start, size);
+                if device.copies() {
+                    encoder.copy_buffer_to_buffer(buffer, offset, &block.buffer, start, size);
+                }
+                copied = true;
             }
         }
-        Ok(())
+        Ok(copied)
     }
 
     /// Makes what the run wrote visible to the processor, where that addresses it.

@@ -58,7 +58,7 @@ impl StagingBuffer {
         let mut encoder = device.device.create_command_encoder(&Default::default());
         let bytes = end.next_multiple_of(4).min(self.buffer.size());
         encoder.copy_buffer_to_buffer(&self.buffer, 0, &slot.buffer, 0, bytes);
-        self.copied = Some(device.submit(encoder.finish()));
+        self.copied = Some(device.submit_copies(encoder));
         self.buffer.map_async(wgpu::MapMode::Write, .., |_| ());
         DeviceCounters::add(&device.counters.upload_bytes, bytes);
         DeviceCounters::add(&device.counters.copies, 1);
