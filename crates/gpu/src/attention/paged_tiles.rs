@@ -4,8 +4,8 @@ use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
 use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, KeyLayout};
-use super::paged::{
-    BLOCKS, CacheElement, KEYS, LENGTHS, PagedAttentionKernel, PagedRunLengths, PagedSizes, STARTS,
+use super::paged_operands::{
+    BLOCKS, CacheElement, KEYS, LENGTHS, PagedAttentionNode, PagedRunLengths, PagedSizes, STARTS,
     VALUES, step_of, stored,
 };
 use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
@@ -19,7 +19,7 @@ use galatea_runtime::NodeShapes;
 /// # Errors
 /// Fails when lengths are beyond the device.
 pub(super) fn tiles(
-    paged: &PagedAttentionKernel,
+    paged: &PagedAttentionNode,
     shapes: &NodeShapes,
     run: &PagedRunLengths,
     few: usize,
@@ -87,7 +87,7 @@ impl AttentionTile {
 /// # Errors
 /// Fails when an operand is missing.
 pub(super) fn sensible(
-    paged: &PagedAttentionKernel,
+    paged: &PagedAttentionNode,
     shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<Vec<AttentionTile>, String> {
@@ -105,7 +105,7 @@ pub(super) fn sensible(
 
 /// Returns whether operands may be FP16 and four of them lie together.
 fn takes_matrices(
-    paged: &PagedAttentionKernel,
+    paged: &PagedAttentionNode,
     shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<bool, String> {
@@ -118,7 +118,7 @@ fn takes_matrices(
 
 /// Returns the configuration in which cooperative matrices compute the step, if they can.
 fn flash(
-    paged: &PagedAttentionKernel,
+    paged: &PagedAttentionNode,
     shapes: &NodeShapes,
     run: &PagedRunLengths,
 ) -> Result<Option<FlashConfig>, String> {

@@ -1,6 +1,7 @@
 //! Buffers of a device: pools of them, memory that the CPU addresses too, pages of files, and weights for which
 //! there is no room.
 
+mod budget;
 mod import;
 mod mapped;
 mod metal_config;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use galatea_runtime::prefetch::PrefetchStatistics;
 use galatea_tensor::Tensor;
 
-use super::pool::MemoryBudget;
+use super::budget::MemoryBudget;
 use crate::error::GpuError;
 
 /// Bytes that are brought from a file at a time.

@@ -4,9 +4,9 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::algorithm::ConvRunShape;
-use super::direct::{ConvExtras, more};
+use super::extras::{ConvExtras, more};
 use super::geometry::ConvLengths;
+use super::run_shape::ConvRunShape;
 use crate::device::KernelShader;
 use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::matmul::{MatMulOperand, MatMulProblem, MatMulSpec, place};

@@ -2,11 +2,12 @@
 
 use galatea_tensor::DataType;
 
-use super::algorithm::{ConvAlgorithm, ConvRunShape};
+use super::algorithm::ConvAlgorithm;
 use super::columns;
 use super::cooperative::{BUSY, ConvConfig};
-use super::gemm::WeightPacking;
 use super::geometry::ConvLengths;
+use super::run_shape::ConvRunShape;
+use super::tiles::WeightPacking;
 use super::windows::SpreadImage;
 use super::winograd::WinogradConfig;
 use crate::device::GpuCapabilities;

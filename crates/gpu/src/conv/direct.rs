@@ -3,8 +3,9 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::build::ConvNode;
+use super::extras::{ConvExtras, more};
 use super::geometry::ConvLengths;
+use super::node::ConvNode;
 use crate::device::KernelShader;
 use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::template::render;
@@ -12,28 +13,6 @@ use galatea_runtime::NodeShapes;
 
 /// The widest window whose pixels a thread keeps.
 const WIDEST: usize = 7;
-
-/// The bindings of bias and residual behind image, weights and result, and their types.
-pub(super) struct ConvExtras {
-    pub(super) bindings: Vec<ShaderBinding>,
-    pub(super) bias: Option<&'static str>,
-    pub(super) residual: Option<&'static str>,
-}
-
-/// Operands that are added, where a node has them.
-pub(super) fn more(shapes: &NodeShapes) -> Result<ConvExtras, String> {
-    let mut bindings = Vec::new();
-    let mut added = |input: usize| -> Result<Option<&'static str>, String> {
-        if !shapes.has(input) {
-            return Ok(None);
-        }
-        bindings.push(ShaderBinding::Input(input));
-        wgsl_float(shapes.dtype(input)?).map(Some)
-    };
-    let bias = added(2)?;
-    let residual = added(3)?;
-    Ok(ConvExtras { bindings, bias, residual })
-}
 
 /// Adds the sums of windows.
 ///

@@ -3,8 +3,8 @@
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::build::ConvNode;
 use super::geometry::ConvLengths;
+use super::node::ConvNode;
 use crate::device::KernelShader;
 use crate::kernel::{
     DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView, ShaderBinding, fold, param, wgsl_float,

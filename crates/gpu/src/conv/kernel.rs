@@ -6,13 +6,15 @@ use galatea_graph::ops::convolution::{ConvTranspose, FusedConv};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
 
-use super::algorithm::{ConvAlgorithm, ConvRunShape};
-use super::build::ConvNode;
+use super::algorithm::ConvAlgorithm;
 use super::columns;
 use super::direct;
-use super::gemm::{self, ConvTile, WeightPacking};
+use super::gemm::{self, ConvTile};
+use super::node::ConvNode;
 use super::packed::{ConvWeightLayout, PackedConvWeights, WeightRequester};
 use super::product;
+use super::run_shape::ConvRunShape;
+use super::tiles::WeightPacking;
 use super::windows::{self, SpreadImage};
 use super::winograd::{self, WinogradConv};
 use crate::device::GpuDevice;

@@ -2,16 +2,21 @@
 
 mod algorithm;
 mod build;
+mod choose;
 mod columns;
 mod cooperative;
 mod cost;
 mod direct;
+mod extras;
 mod gemm;
 mod geometry;
 mod integer;
 mod kernel;
+mod node;
 mod packed;
 mod product;
+mod run_shape;
+mod tiles;
 mod windows;
 mod winograd;
 
@@ -19,8 +24,8 @@ use crate::kernel::GpuKernelRow;
 
 pub use algorithm::ConvAlgorithm;
 pub use cooperative::{CONFIGS as CONV_CONFIGS, ConvConfig};
-pub use gemm::{CONFIGS as CONV_TILES, ConvTiles};
 pub use kernel::GpuConvKernel;
+pub use tiles::{CONFIGS as CONV_TILES, ConvTiles};
 pub use winograd::{CONFIGS as WINOGRAD_CONFIGS, WinogradConfig};
 
 /// This family's kernels.

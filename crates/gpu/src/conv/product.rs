@@ -2,8 +2,8 @@
 
 use galatea_tensor::DataType;
 
-use super::algorithm::ConvRunShape;
 use super::geometry::ConvLengths;
+use super::run_shape::ConvRunShape;
 use crate::kernel::{DispatchStep, ShaderBinding};
 use crate::matmul::{ImageWindows, MatMulOperand, MatMulProblem, MatMulSpec, place};
 use galatea_runtime::NodeShapes;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
-use super::algorithm::ConvRunShape;
-use super::direct::{ConvExtras, more};
+use super::extras::{ConvExtras, more};
 use super::geometry::ConvLengths;
+use super::run_shape::ConvRunShape;
 use crate::device::{GpuDevice, KernelShader};
 use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
 use crate::matmul::ProductStack;

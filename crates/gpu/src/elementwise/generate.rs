@@ -3,7 +3,7 @@
 use galatea_tensor::DataType;
 
 use super::broadcast::{MergedBroadcast, OperandWalk};
-use super::program::ElementProgram;
+use super::element_program::ElementProgram;
 use crate::element::{
     DispatchParams, THREADS, declare, entry, load, load_quad, shader, store_quad,
 };

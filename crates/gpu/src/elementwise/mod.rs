@@ -1,9 +1,10 @@
 //! Functions of elements.
 //!
-//! One generator makes the kernels of all of them: a [`program::ElementProgram`] says what is computed at a
+//! One generator makes the kernels of all of them: a [`ElementProgram`] says what is computed at a
 //! position, [`broadcast::MergedBroadcast`] how operands are read there, and [`generate`] writes the text.
 
 pub(crate) mod broadcast;
+mod element_program;
 mod generate;
 mod program;
 mod quantised;
@@ -11,7 +12,8 @@ mod quantised;
 use galatea_tensor::DataType;
 
 use self::broadcast::{MergedBroadcast, OperandWalk};
-use self::program::{ElementProgram, program};
+use self::element_program::ElementProgram;
+use self::program::program;
 use crate::axis::position;
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView};
 use galatea_runtime::NodeShapes;

@@ -8,7 +8,7 @@ use galatea_graph::ops::math::{Binary, BinaryKind};
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
 use galatea_tensor::DataType;
 
-use super::program::{ElementProgram, ProgramMatch, kind};
+use super::element_program::{ElementProgram, ProgramMatch, kind};
 use crate::axis::position;
 use crate::element::ShaderKind;
 use crate::element::functions::{activation, converted};
