@@ -11,7 +11,7 @@ use galatea_runtime::{PlacementReport, Run, RuntimeError, Session, SessionExplan
 use super::arguments::{number, path, purpose};
 use super::generate::{self, ShapeChoices};
 use super::model::{self, GpuMemoryChoice, SessionChoices};
-use super::{bench, chunk_facts, explain_settings, say};
+use super::{chunk_facts, explain_settings, measurement, say};
 use crate::table::table;
 
 /// Command line of `galatea explain`.
@@ -111,9 +111,9 @@ fn measure(session: &Session, arguments: &ExplainArguments) -> Result<MeasuredRu
     let shapes = arguments.shapes.by_input();
     let lengths = generate::FreeLengths { batch, sequence };
     let inputs = generate::inputs(session, lengths, &shapes)?.inputs;
-    let named = bench::named(&inputs);
+    let named = measurement::named(&inputs);
     let failed = |error: RuntimeError| error.to_string();
-    session.try_placements(&named, bench::SETTLING).map_err(failed)?;
+    session.try_placements(&named, measurement::SETTLING).map_err(failed)?;
     // The first run prepares what later ones find.
     session.run(Run::named(&named)).map_err(failed)?;
     let begin = Instant::now();
@@ -127,7 +127,7 @@ fn measure(session: &Session, arguments: &ExplainArguments) -> Result<MeasuredRu
             None => providers.push((row.provider, row.time)),
         }
     }
-    Ok(MeasuredRun { providers, whole, ways: bench::ways(session, &inputs)? })
+    Ok(MeasuredRun { providers, whole, ways: measurement::ways(session, &inputs)? })
 }
 
 impl MeasuredRun {
@@ -149,7 +149,7 @@ impl MeasuredRun {
         let rows = own.chain(all);
         let mut text = table(&["Provider", "Predicted ms", "Measured ms"], rows);
         if !self.ways.is_empty() {
-            text.push_str(&format!("\n{}", bench::way_table(&self.ways)));
+            text.push_str(&format!("\n{}", measurement::way_table(&self.ways)));
         }
         text
     }

@@ -24,6 +24,7 @@ mod inspect;
 mod inspect_checkpoint;
 mod language_choices;
 mod layers;
+mod measurement;
 mod model;
 mod picture;
 mod plot;

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::arguments::NumberList;
-use super::bench::{BenchArguments, BenchFigures, BenchJob};
+use super::generate::{self, ShapeChoices};
+use super::measurement::{BenchFigures, BenchJob, figures, load};
+use super::model::{CacheChoices, SessionChoices};
 use super::plot::{self, PlotCurve, PlotPanel};
-use super::{generate, say};
+use super::say;
 use crate::table::table;
 
 /// The most points: each takes as long as `--seconds` says.
@@ -67,6 +70,20 @@ pub(super) struct BenchSweep {
     pub(super) threads: Vec<usize>,
 }
 
+/// What measuring a sweep needs to know beside the values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SweepOptions<'a> {
+    pub(super) shapes: &'a ShapeChoices,
+    pub(super) session: &'a SessionChoices,
+    pub(super) cache: &'a CacheChoices,
+    /// Time to measure each combination.
+    pub(super) time: Duration,
+    /// File for the curves.
+    pub(super) plot: Option<&'a Path>,
+    /// Print lines of JSON in place of a table.
+    pub(super) json: bool,
+}
+
 /// A combination, with its figures once they are known.
 #[derive(Debug, Clone, Copy)]
 struct SweepPoint {
@@ -112,16 +129,12 @@ impl BenchSweep {
     }
 
     /// Measures every combination; a session for each number of threads.
-    pub(super) fn run(&self, path: &Path, arguments: &BenchArguments) -> Result<(), String> {
-        if arguments.profile {
-            return Err("--profile goes with one batch, sequence and number of threads".to_owned());
-        }
-        let shapes = arguments.shapes.by_input();
-        let time = arguments.time;
-        let quiet = arguments.json;
+    pub(super) fn run(&self, path: &Path, options: &SweepOptions<'_>) -> Result<(), String> {
+        let shapes = options.shapes.by_input();
+        let SweepOptions { time, json: quiet, .. } = *options;
         let mut points = Vec::with_capacity(self.points());
         for &threads in &self.threads {
-            let loaded = super::bench::load(path, arguments, threads)?;
+            let loaded = load(path, options.session, options.cache, threads)?;
             for &batch in &self.batches {
                 for &sequence in &self.sequences {
                     let wanted = generate::FreeLengths { batch, sequence };
@@ -131,9 +144,8 @@ impl BenchSweep {
                             "no input has a batch axis whose length --shape leaves open".to_owned()
                         );
                     }
-                    let figures =
-                        super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
-                    let provider = arguments.session.provider.as_deref();
+                    let figures = figures(&loaded.session, &made.inputs, time, quiet)?;
+                    let provider = options.session.provider.as_deref();
                     let job = BenchJob { path, provider, batch, sequence, threads };
                     if quiet {
                         say(&job.json(&loaded, figures).to_string());
@@ -146,7 +158,7 @@ impl BenchSweep {
         if !quiet {
             say(&text(&points));
         }
-        match &arguments.plot {
+        match options.plot {
             Some(file) => draw(file, path, &points),
             None => Ok(()),
         }

@@ -14,7 +14,7 @@ use super::roofline::{self, RooflinePoint, RooflineRoof};
 use super::settings::ReportSettings;
 use crate::plot::{self, PlotCurve, PlotPanel};
 use crate::step_profile::{DeviceRoofs, HOST};
-use crate::{bench, generate, model};
+use crate::{generate, measurement, model};
 
 /// Runs before the measurement.
 const WARM_UP_RUNS: usize = 2;
@@ -95,7 +95,7 @@ impl ReportVariant {
 
     /// Everything but the times: operators, ways, results.
     fn found(&self, times: Vec<f64>, outputs: Vec<Tensor>) -> Result<VariantFindings, String> {
-        let inputs = bench::named(&self.inputs);
+        let inputs = measurement::named(&self.inputs);
         let mut all = Vec::new();
         for _ in 0..PROFILED {
             let rows = self
@@ -114,7 +114,7 @@ impl ReportVariant {
             outputs: names.zip(outputs).collect(),
             roofs: DeviceRoofs::of(self.settings.session.provider.as_deref(), &rows),
             rows,
-            ways: bench::ways(&self.session, &self.inputs)?,
+            ways: measurement::ways(&self.session, &self.inputs)?,
             explained: self.session.explain(),
         })
     }
@@ -128,10 +128,11 @@ pub(super) fn measure(
     variants: &[&ReportVariant],
     time: Duration,
 ) -> Result<Vec<VariantFindings>, String> {
-    let inputs: Vec<_> = variants.iter().map(|variant| bench::named(&variant.inputs)).collect();
+    let inputs: Vec<_> =
+        variants.iter().map(|variant| measurement::named(&variant.inputs)).collect();
     let mut outputs = Vec::new();
     for (variant, inputs) in variants.iter().zip(&inputs) {
-        let settled = variant.session.try_placements(inputs, bench::SETTLING);
+        let settled = variant.session.try_placements(inputs, measurement::SETTLING);
         settled.map_err(|error| format!("{}: {error}", variant.name))?;
         for _ in 1..WARM_UP_RUNS {
             variant.run(inputs)?;
@@ -304,7 +305,7 @@ impl ReportVariant {
     /// The same for programs.
     pub(super) fn json(&self, found: &VariantFindings) -> Value {
         let sorted = sorted(&found.times);
-        let ways: Vec<Value> = found.ways.iter().map(bench::way_json).collect();
+        let ways: Vec<Value> = found.ways.iter().map(measurement::way_json).collect();
         let memory = self.session.report().memory;
         json!({
             "name": self.name,
@@ -412,7 +413,7 @@ fn ways(ways: &[PlacementReport]) -> Vec<Vec<TableCell>> {
     let row = |way: &PlacementReport| {
         let known = if way.measured { "measured" } else { "predicted" };
         vec![
-            TableCell::text(bench::shortened(&way.providers)),
+            TableCell::text(measurement::shortened(&way.providers)),
             TableCell::number(way.failed.is_none().then(|| ms(way)), 3),
             TableCell::text(way.failed.clone().unwrap_or_else(|| known.to_owned())),
             TableCell::Bar(if way.failed.is_none() { ms(way) / most.max(1e-12) } else { 0.0 }),

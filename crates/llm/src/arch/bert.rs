@@ -8,7 +8,7 @@ use super::encoder::{
     EncoderArchitecture, EncoderShape, attention, head_width, key_mask, per_token, product,
 };
 use super::net::{LinearSizes, NetBuilder};
-use super::step::AttentionOperands;
+use super::operands::AttentionOperands;
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 

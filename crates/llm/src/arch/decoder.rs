@@ -5,10 +5,11 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::fixed::LookUpKey;
-use super::net::{LinearSizes, NetBuilder};
+use super::built::LookUpKey;
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::{AttentionOperands, LayerHeads, StepAngles};
 use super::rope::RopeScaling;
-use super::step::{AttentionOperands, LayerHeads, StepAngles, StepForm};
+use super::step::StepForm;
 use super::{BuiltArchitecture, CheckpointWeights, GraphForm, ModelShape, contradiction, layers};
 use crate::config::JsonConfig;
 use crate::error::Result;
@@ -252,11 +253,6 @@ pub(super) fn shape(config: &JsonConfig) -> Result<ModelShape> {
         vocabulary: config.length("vocab_size")?,
         positions: config.length("max_position_embeddings")?,
     })
-}
-
-/// A length as ONNX writes it.
-pub(super) fn int(length: usize) -> i64 {
-    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 /// Rows divided by the root of their mean square.

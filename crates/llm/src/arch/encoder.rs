@@ -7,10 +7,8 @@
 use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::bert;
-use super::decoder::int;
-use super::net::{LinearSizes, NetBuilder};
-use super::step::AttentionOperands;
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::AttentionOperands;
 use super::{CheckpointWeights, contradiction};
 use crate::config::JsonConfig;
 use crate::error::Result;
@@ -39,18 +37,6 @@ pub struct EncoderShape {
     pub types: usize,
     /// How many scores a text gets; `None` where the graph gives rows.
     pub labels: Option<usize>,
-}
-
-/// All encoders.
-pub const ENCODERS: &[EncoderArchitecture] = &[bert::BERT, bert::ROBERTA, bert::DISTILBERT];
-
-/// The encoder that a checkpoint's `config.json` names, if it names one.
-///
-/// # Errors
-/// When the name is no text.
-pub fn encoder(config: &JsonConfig) -> Result<Option<&'static EncoderArchitecture>> {
-    let Some(name) = config.text("model_type")? else { return Ok(None) };
-    Ok(ENCODERS.iter().find(|row| row.model_types.contains(&name)))
 }
 
 impl EncoderArchitecture {

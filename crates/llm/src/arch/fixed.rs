@@ -9,9 +9,9 @@ use galatea_graph::blocks::BlockWeights;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::decoder::int;
-use super::net::{LinearSizes, NetBuilder};
-use super::step::{AttentionOperands, LayerHeads, StepAngles};
+use super::built::{BuiltArchitecture, LookUpKey, RowTable};
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::{AttentionOperands, LayerHeads, StepAngles};
 use super::{CheckpointWeights, ModelShape, contradiction};
 use crate::error::{LlmError, LlmErrorKind, Result};
 
@@ -68,35 +68,6 @@ impl FixedOptions {
         }
         Ok(())
     }
-}
-
-/// Keys by which the rows of a table are looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookUpKey {
-    /// The token of a row.
-    Token,
-    /// Its position.
-    Position,
-}
-
-/// A matrix of which each row of a step brings one row as an input.
-#[derive(Clone, Debug)]
-pub struct RowTable {
-    /// The input.
-    pub input: String,
-    /// Key that chooses the row.
-    pub by: LookUpKey,
-    /// The shape of a row as an input.
-    pub row: Vec<usize>,
-    /// The matrix, with a vector for each row.
-    pub rows: Tensor,
-}
-
-/// Product of an architecture.
-pub(super) struct BuiltArchitecture {
-    pub(super) graph: Graph,
-    pub(super) tables: Vec<RowTable>,
-    pub(super) ends: Vec<ValueId>,
 }
 
 /// Weights of which the graph holds the numbers themselves.

@@ -4,11 +4,12 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::decoder::{self, int, rms};
-use super::fixed::LookUpKey;
-use super::net::{LinearSizes, NetBuilder};
+use super::built::LookUpKey;
+use super::decoder::{self, rms};
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::{AttentionOperands, LayerHeads, StepAngles};
 use super::rope::RopeScaling;
-use super::step::{AttentionOperands, LayerHeads, StepAngles, StepForm};
+use super::step::StepForm;
 use super::{
     BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
 };

@@ -3,10 +3,10 @@
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::decoder::int;
-use super::fixed::LookUpKey;
-use super::net::{LinearSizes, NetBuilder};
-use super::step::{AttentionOperands, LayerHeads, StepForm};
+use super::built::LookUpKey;
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::{AttentionOperands, LayerHeads};
+use super::step::StepForm;
 use super::{
     BuiltArchitecture, CheckpointWeights, GraphForm, ModelArchitecture, ModelShape, contradiction,
     layers,

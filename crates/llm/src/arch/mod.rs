@@ -9,29 +9,34 @@
 //! reading all logits.
 
 mod bert;
+mod built;
 mod choices;
 mod decoder;
 mod encoder;
+mod encoders;
 mod fixed;
 mod gemma;
 mod gpt2;
 mod llama;
 mod net;
 mod olmo;
+mod operands;
 mod qwen;
 mod rope;
 mod step;
 mod t5;
 
+pub use built::{LookUpKey, RowTable};
 pub use choices::{CHOICES, add_choices};
-pub use fixed::{FixedGraph, FixedOptions, LookUpKey, RowTable};
+pub use fixed::{FixedGraph, FixedOptions};
 use galatea_graph::Graph;
 use galatea_tensor::DataType;
 pub use t5::{EncoderDecoderShape, T5_TYPES, T5Architecture};
 
-use fixed::BuiltArchitecture;
+use built::BuiltArchitecture;
 
-pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
+pub use encoder::{EncoderArchitecture, EncoderShape};
+pub use encoders::{ENCODERS, encoder};
 
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};

@@ -12,7 +12,7 @@ use galatea_graph::{
 use galatea_tensor::{DataType, Tensor};
 
 use super::CheckpointWeights;
-use super::fixed::{BuiltArchitecture, RowTable};
+use super::built::{BuiltArchitecture, RowTable};
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::weights::is_half;
 
@@ -29,6 +29,11 @@ const FLOATS: &[DataType] = &[DataType::Fp32, DataType::Fp16, DataType::Bf16, Da
 /// Whether rows may be rounded: beside weights of few bits that takes nothing away, beside floats it would.
 fn rounds(all: &[Arc<dyn BlockWeights>]) -> bool {
     !all.iter().any(|matrix| is_half(&**matrix))
+}
+
+/// A length as ONNX writes it.
+pub(super) fn int(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 /// Sizes of a projection.

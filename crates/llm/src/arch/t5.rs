@@ -16,10 +16,10 @@
 use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::decoder::{int, rms};
+use super::decoder::rms;
 use super::encoder::{attention_of, heads_apart, key_mask, per_token, product};
-use super::net::{LinearSizes, NetBuilder};
-use super::step::AttentionOperands;
+use super::net::{LinearSizes, NetBuilder, int};
+use super::operands::AttentionOperands;
 use super::{CheckpointWeights, contradiction};
 use crate::config::JsonConfig;
 use crate::error::Result;

@@ -9,7 +9,7 @@ use galatea_runtime::RuntimeError;
 use super::executable::CpuExecutable;
 
 /// A prepared body.
-pub(super) struct CpuBody(pub(super) CpuExecutable);
+struct CpuBody(Arc<CpuExecutable>);
 
 impl fmt::Debug for CpuBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,16 +28,16 @@ impl BodyRunner for CpuBody {
 pub(super) fn prepared(
     graph: Arc<Graph>,
     prepare: &mut dyn FnMut(Arc<Graph>) -> Result<CpuExecutable, RuntimeError>,
-) -> (Arc<Graph>, Vec<Arc<CpuBody>>) {
+) -> (Arc<Graph>, Vec<Arc<CpuExecutable>>) {
     let mut all = Vec::new();
     if graph.nodes.iter().all(|node| node.operator.bodies().is_empty()) {
         return (graph, all);
     }
     let mut one = |node: &Node, body: &OperatorBody| match prepare(Arc::clone(body.graph())) {
         Ok(executable) => {
-            let runner = Arc::new(CpuBody(executable));
-            all.push(Arc::clone(&runner));
-            body.with_runner(runner)
+            let executable = Arc::new(executable);
+            all.push(Arc::clone(&executable));
+            body.with_runner(Arc::new(CpuBody(executable)))
         }
         Err(error) => {
             tracing::debug!(node = %node.name, body = body.name(), %error, "runs by reference");

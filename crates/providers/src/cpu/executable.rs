@@ -16,7 +16,6 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
-use super::body::CpuBody;
 use super::kernel::{CpuKernel, KernelChoices, StepCall, WeightBytes};
 use super::route::BlasRoute;
 use super::schedule::{
@@ -53,7 +52,7 @@ pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
     kernels: Vec<Option<Box<dyn CpuKernel>>>,
     /// The bodies of the graph's control-flow operators.
-    bodies: Vec<Arc<CpuBody>>,
+    bodies: Vec<Arc<CpuExecutable>>,
     names: Vec<&'static str>,
     pool: Arc<ThreadPool>,
     /// Pools of fewer threads, for steps that are faster with them.
@@ -110,7 +109,7 @@ impl CpuExecutable {
     pub(super) fn new(
         graph: Arc<Graph>,
         built: Vec<BuiltCpuKernel>,
-        bodies: Vec<Arc<CpuBody>>,
+        bodies: Vec<Arc<CpuExecutable>>,
         isa: Isa,
         blas: Option<BlasRoute>,
         pool: Arc<ThreadPool>,
@@ -366,7 +365,7 @@ impl Executable for CpuExecutable {
             placed: Vec::new(),
         };
         self.bodies.iter().fold(own, |sum, body| {
-            let inner = body.0.report();
+            let inner = body.report();
             PartitionReport {
                 memory: sum.memory.plus(inner.memory),
                 plans: sum.plans.plus(inner.plans),

@@ -6,19 +6,8 @@
 use galatea_graph::{Fact, Graph, ValueId};
 use galatea_tensor::DataType;
 
-use super::kernel::CpuKernel;
+use super::kernel::{Bf16Operands, CpuKernel};
 use galatea_runtime::NodeShapes;
-
-/// Which FP32 values a kernel takes and gives as BF16 too, by its choice for some shapes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Bf16Operands {
-    /// Positions of inputs.
-    pub inputs: &'static [usize],
-    /// True if output 0 can be.
-    pub output: bool,
-    /// True if all of them are or none.
-    pub together: bool,
-}
 
 /// A node that takes or gives BF16.
 struct Bf16Party {

@@ -6,8 +6,6 @@ use galatea_runtime::tune::{ConfigSpace, TuningCache, bucket};
 use galatea_runtime::{KernelDevice, KernelRow, NodeShapes, NodeView, PackedWeights};
 use galatea_tensor::{DataType, Element, TensorMut, TensorRef, bf16};
 
-use super::halves::Bf16Operands;
-
 use super::route::BlasRoute;
 
 /// The CPU as its kernels see it while they are built.
@@ -68,6 +66,17 @@ impl KernelChoices<'_> {
         let known = self.chooser.and_then(|all| all.choose(family, &bucket(lengths), space));
         known.filter(|&candidate| candidate < space.len()).unwrap_or(0)
     }
+}
+
+/// Which FP32 values a kernel takes and gives as BF16 too, by its choice for some shapes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bf16Operands {
+    /// Positions of inputs.
+    pub inputs: &'static [usize],
+    /// True if output 0 can be.
+    pub output: bool,
+    /// True if all of them are or none.
+    pub together: bool,
 }
 
 /// A node prepared for any shapes.

@@ -30,10 +30,9 @@ use galatea_runtime::{
 };
 
 use executable::CpuExecutable;
-pub use halves::Bf16Operands;
 pub use kernel::{
-    CpuBuildContext, CpuKernel, CpuKernelRow, CpuKernels, CpuNodeView, CpuStep, KernelChoices,
-    StepCall, StepFunction, StepOutput, WeightBytes,
+    Bf16Operands, CpuBuildContext, CpuKernel, CpuKernelRow, CpuKernels, CpuNodeView, CpuStep,
+    KernelChoices, StepCall, StepFunction, StepOutput, WeightBytes,
 };
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};

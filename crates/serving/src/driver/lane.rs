@@ -12,7 +12,7 @@ use super::RefusedRequest;
 use super::gate::InstanceGate;
 use super::inline::{InlineEligibility, InlineGuard, MAX_ROUNDS};
 use super::ordered::OrderedAnswers;
-use super::timer::LaneTimer;
+use super::timer::{LaneTimer, TimedLane};
 use super::times::{CompletionPrediction, ExecutionTimes};
 use crate::backend::{ModelInstance, ShutdownSignal};
 use crate::error::ServingError;
@@ -439,17 +439,6 @@ impl ModelLane {
         self.apply(effects);
     }
 
-    pub(super) fn on_time(&self, at: Nanos) {
-        let mut effects = LaneEffects::default();
-        let mut state = self.state();
-        if state.wake == Some(at) {
-            state.wake = None;
-        }
-        self.settle(&mut state, self.timer.now(), &mut effects);
-        drop(state);
-        self.apply(effects);
-    }
-
     /// The next batch for an instance, which has ended its last one; waits for it. `None` ends the instance.
     pub(super) fn next(&self, instance: usize) -> Option<BatchPayload> {
         if let Some(gate) = self.gates.get(instance) {
@@ -719,7 +708,8 @@ impl ModelLane {
             }
         }
         if let Some(wake) = effects.wake {
-            self.timer.wake_at(wake, self.number, Weak::clone(&self.this));
+            let this: Weak<dyn TimedLane> = self.this.clone();
+            self.timer.wake_at(wake, self.number, this);
         }
         for (request, reason, error) in effects.answers {
             request.fail(reason, error);
@@ -774,5 +764,18 @@ impl ModelLane {
 fn expire(state: &mut LaneState, ids: &[u64], why: QueueExpiry, effects: &mut LaneEffects) {
     for request in ids.iter().filter_map(|id| state.waiting.remove(id)) {
         effects.answers.push((request, FailureReason::Rejected, why.error()));
+    }
+}
+
+impl TimedLane for ModelLane {
+    fn on_time(&self, at: Nanos) {
+        let mut effects = LaneEffects::default();
+        let mut state = self.state();
+        if state.wake == Some(at) {
+            state.wake = None;
+        }
+        self.settle(&mut state, self.timer.now(), &mut effects);
+        drop(state);
+        self.apply(effects);
     }
 }

@@ -5,13 +5,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::lane::ModelLane;
 use crate::error::ServingError;
 use crate::schedule::Nanos;
 
+/// A lane that the timer wakes.
+pub(super) trait TimedLane: Send + Sync {
+    /// Takes the call that was asked for at a time.
+    fn on_time(&self, at: Nanos);
+}
+
 #[derive(Default)]
 struct TimerQueue {
-    wakes: BTreeMap<(Nanos, u64), Weak<ModelLane>>,
+    wakes: BTreeMap<(Nanos, u64), Weak<dyn TimedLane>>,
     stopped: bool,
 }
 
@@ -47,7 +52,7 @@ impl LaneTimer {
     }
 
     /// Wakes a lane at a time. Earlier wishes of the lane stay.
-    pub(super) fn wake_at(&self, at: Nanos, number: u64, lane: Weak<ModelLane>) {
+    pub(super) fn wake_at(&self, at: Nanos, number: u64, lane: Weak<dyn TimedLane>) {
         let mut queue = self.queue();
         let is_first = queue.wakes.first_key_value().is_none_or(|(&(first, _), _)| at < first);
         queue.wakes.insert((at, number), lane);

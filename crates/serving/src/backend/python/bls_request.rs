@@ -11,10 +11,11 @@ use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, encode_byte_stri
 use serde_json::{Value, json};
 
 use super::blocks::{BlockLease, ServerBlocks, WorkerBlocks};
-use super::bls::{BlsCallee, BlsSocket};
+use super::bls_callee::BlsCallee;
+use super::bls_socket::BlsSocket;
 use super::response;
 use super::wire::{self, MalformedMessage, OpenedBlock};
-use super::worker::{WorkerLoss, WorkerProcess};
+use super::worker_process::{WorkerLoss, WorkerProcess};
 use crate::backend::ModelHost;
 use crate::error::ServingError;
 use crate::payload::ActiveRequest;

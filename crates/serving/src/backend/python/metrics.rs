@@ -3,35 +3,12 @@
 //! A worker knows its families and metrics by numbers, which it gives back when Python has lost the object. What it still
 //! has goes when it ends. Numbers that may not be finite cross as text, for which JSON has no other form.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::bls::{BlsCallee, BlsSocket};
-use crate::custom_metrics::{CustomFamily, CustomMetric, MetricKind, MetricLabels};
+use super::bls_callee::BlsCallee;
+use super::bls_socket::BlsSocket;
+use crate::custom_metrics::{MetricKind, MetricLabels};
 use crate::error::ServingError;
-
-/// Metrics that a worker holds.
-#[derive(Debug, Default)]
-pub(super) struct WorkerMetrics {
-    last: u64,
-    families: HashMap<u64, Arc<CustomFamily>>,
-    metrics: HashMap<u64, Arc<CustomMetric>>,
-}
-
-impl WorkerMetrics {
-    /// Python has lost an object.
-    pub(super) fn release(&mut self, number: u64) {
-        self.families.remove(&number);
-        self.metrics.remove(&number);
-    }
-
-    fn next(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-}
 
 fn text<'a>(call: &'a Value, name: &str) -> Result<&'a str, ServingError> {
     let found = call.get(name).and_then(Value::as_str);

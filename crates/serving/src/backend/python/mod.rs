@@ -32,18 +32,22 @@
 //! **Environments** ([`environment`]) that models bring are folders, or archives ([`archive`]) that are unpacked once into
 //! the backend's folder for all models that name them.
 //!
-//! **Calls** of models to the server and to other models go through a socket of their own ([`calls`], [`called`]), as
+//! **Calls** of models to the server and to other models go through a socket of their own ([`bls`], [`bls_request`]), as
 //! they may come at any time.
 
 mod archive;
 mod blocks;
 mod bls;
+mod bls_callee;
 mod bls_request;
+mod bls_socket;
 mod control;
 mod environment;
 mod folder;
 mod instance;
+mod load_waits;
 mod metrics;
+mod own_files;
 mod plain;
 mod pytorch;
 mod request;
@@ -54,16 +58,19 @@ mod supervisor;
 mod tensorflow;
 mod wire;
 mod worker;
+mod worker_metrics;
 mod worker_outbox;
+mod worker_process;
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::bls::BlsCallee;
+use self::bls_callee::BlsCallee;
 use self::environment::PythonEnvironments;
 use self::folder::BackendFolder;
 use self::instance::FreeInstance;
+use self::load_waits::ModelLoadWaits;
 use self::plain::PlainInstance;
 pub use self::pytorch::PytorchBackend;
 use self::settings::WorkerSettings;
@@ -79,6 +86,9 @@ use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::{self, InstanceDefaults, ModelConfig};
 use crate::error::ServingError;
 
+/// Name of the backend of torch files in `backend:` of a configuration.
+const PYTORCH: &str = "pytorch";
+
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
 
@@ -92,7 +102,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct PythonShared {
     folder: BackendFolder,
     environments: PythonEnvironments,
-    loads: Arc<control::ModelLoadWaits>,
+    loads: Arc<ModelLoadWaits>,
 }
 
 impl PythonShared {

@@ -3,17 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bls::BlsCallee;
-use super::folder::TORCH_MODEL;
+use super::bls_callee::BlsCallee;
+use super::own_files::TORCH_MODEL;
 use super::settings::WorkerSettings;
-use super::{PythonModel, PythonShared, WorkerRecipe};
+use super::{PYTORCH, PythonModel, PythonShared, WorkerRecipe};
 use crate::backend::{BackendModel, ModelBackend, ModelFiles};
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::error::ServingError;
-
-/// Name in `backend:` of a configuration.
-pub(super) const PYTORCH: &str = "pytorch";
 
 /// TorchScript, and what stands for it where there is none.
 const SCRIPT: &str = "model.pt";

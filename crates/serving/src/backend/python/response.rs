@@ -5,8 +5,8 @@ use std::sync::Arc;
 use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
 use serde_json::{Map, Value};
 
+use super::PYTORCH;
 use super::blocks::{ServerBlocks, WorkerBlocks};
-use super::pytorch::PYTORCH;
 use super::wire::{ElementPlace, MessageOutput, WorkerResponse};
 use crate::batch;
 use crate::config::ModelConfig;

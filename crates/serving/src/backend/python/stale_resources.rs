@@ -19,8 +19,8 @@ use galatea_runtime::worker::end_stray;
 use galatea_tensor::SharedBlock;
 use tempfile::TempDir;
 
-use super::folder::WORKER;
 use super::locked;
+use super::own_files::WORKER;
 
 /// Beginning of the names of folders.
 const FOLDER: &str = "galatea-python-";

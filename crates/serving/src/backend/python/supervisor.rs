@@ -10,7 +10,8 @@ use galatea_runtime::worker::{
 };
 
 use super::WorkerRecipe;
-use super::worker::{StartedWorker, WorkerProcess};
+use super::worker::StartedWorker;
+use super::worker_process::WorkerProcess;
 use crate::backend::ShutdownSignal;
 use crate::custom_metrics::{CustomMetric, MetricKind, MetricLabels};
 use crate::error::ServingError;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::bls::BlsCallee;
-use super::folder::TENSORFLOW_MODEL;
+use super::bls_callee::BlsCallee;
+use super::own_files::TENSORFLOW_MODEL;
 use super::pytorch::refuse_foreign_requests;
 use super::settings::WorkerSettings;
 use super::{PythonModel, PythonShared, WorkerRecipe};
