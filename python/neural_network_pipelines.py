@@ -200,3 +200,62 @@ def pipelines():
     share = 1 / (1 + np.exp(-1.5 * (alpha @ vectors @ x - rho) + 0.25))
     outputs = {"label": np.array([3, 8][int(share < 0.5)]), "shares": np.array([share, 1 - share], np.float32)}
     case("pipeline", "svm_labels", spec, {"x": x}, outputs)
+    many_labels()
+    hot, message = model("oneHotEncoder", {"kind": "int64Type"}, {})
+    message.int64Categories.vector.extend([4, 7, 9])
+    message.outputSparse = True
+    message.handleUnknown = 1
+    found = hot.description.output.add(name="found")
+    found.type.dictionaryType.int64KeyType.SetInParent()
+    row, message = model("featureVectorizer", {}, {"row": [3]})
+    row.description.input.add().CopyFrom(found)
+    message.inputList.add(inputColumn="found", inputDimensions=3)
+    spec = pipeline("pipeline", [hot, row], {"kind": "int64Type"}, {"row": [3]})
+    for kind, values in ((9, [0, 0, 1]), (5, [0, 0, 0])):
+        case("pipeline", f"one_hot_dictionary_{kind}", spec, {"kind": np.array([kind])}, {"row": np.array(values, np.float64)})
+
+
+def many_labels():
+    """Support vector machines of four labels: decisions of pairs, votes, and the coupling of probabilities by the
+    equations of its minimum (Wu, Lin and Weng 2004)."""
+    random = np.random.default_rng(5)
+    sizes, labels = [2, 1, 3, 1], [3, 8, 11, 20]
+    count, total = len(sizes), sum(sizes)
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    vectors, alpha = random.normal(size=(total, 2)), random.normal(size=(count - 1, total))
+    rho, a, b = random.normal(size=(3, len(pairs))) * 0.3
+    a -= 1.5
+    starts = np.cumsum([0] + sizes)
+    for number, x in enumerate(random.normal(size=(3, 2))):
+        kernel = np.exp(-0.5 * ((vectors - x) ** 2).sum(1))
+        votes, r = np.zeros(count), np.zeros((count, count))
+        for at, (i, j) in enumerate(pairs):
+            of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+            decision = alpha[j - 1, of_i] @ kernel[of_i] + alpha[i, of_j] @ kernel[of_j] - rho[at]
+            votes[i if decision > 0 else j] += 1
+            r[i, j] = 1 / (1 + np.exp(a[at] * decision + b[at]))
+            r[j, i] = 1 - r[i, j]
+        q = np.diag((r**2).sum(0)) - r * r.T
+        border = np.block([[q, np.ones((count, 1))], [np.ones((1, count)), np.zeros((1, 1))]])
+        shares = np.linalg.solve(border, [0] * count + [1])[:count]
+        for with_shares in (True, False):
+            outputs = {"label": "int64Type"} | ({"shares": [count]} if with_shares else {})
+            named = ["shares"] if with_shares else []
+            spec, message = model("supportVectorClassifier", {"x": [2]}, outputs, *named)
+            spec.description.predictedFeatureName = "label"
+            message.kernel.rbfKernel.gamma = 0.5
+            for row in vectors:
+                message.denseSupportVectors.vectors.add().values.extend(row)
+            message.numberOfSupportVectorsPerClass.extend(sizes)
+            for row in alpha:
+                message.coefficients.add().alpha.extend(row)
+            message.rho.extend(rho)
+            if with_shares:
+                message.probA.extend(a)
+                message.probB.extend(b)
+            message.int64ClassLabels.vector.extend(labels)
+            best = shares if with_shares else votes
+            expected = {"label": np.array(labels[best.argmax()])}
+            if with_shares:
+                expected["shares"] = shares.astype(np.float32)
+            case("pipeline", f"svm_many_{'shares' if with_shares else 'votes'}_{number}", spec, {"x": x}, expected)

@@ -308,6 +308,12 @@ impl ModelRuns<'_> {
             let given = named.iter().map(|(name, tensor)| (*name, tensor));
             interface.check(given).map_err(Error::of(ErrorKind::Input))?;
         }
+        let optional = model.interface.iter().flat_map(|interface| &interface.defaults);
+        for (name, value) in optional {
+            if inputs.iter().all(|(given, _)| given != name) {
+                named.push((name, value.clone()));
+            }
+        }
         named.extend(self.states.iter().map(|(name, value)| (name.as_str(), value.clone())));
         let outputs =
             model.session.run_tensors(Run::named(&named)).map_err(Error::of(ErrorKind::Run))?;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use galatea_formats::coreml::{self, ClassifierClasses, ModelFeature};
+use galatea_formats::coreml::{self, ClassifierClasses, FeatureType, ModelFeature};
 use galatea_formats::onnx;
-use galatea_graph::Graph;
+use galatea_graph::{Graph, converted};
 use galatea_tensor::Tensor;
 
 /// The format of a model.
@@ -42,6 +42,8 @@ pub struct CoreMlModel {
 pub struct FunctionInterface {
     /// Arguments of a run.
     pub inputs: Vec<ModelFeature>,
+    /// Values of inputs that a run may leave out.
+    pub defaults: Vec<(String, Tensor)>,
     /// States that a run finds and leaves.
     pub states: Vec<RunState>,
     /// Classes of a classifier.
@@ -111,6 +113,54 @@ pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, 
     let states = states.collect::<Result<_, String>>()?;
     let inputs = found.inputs.clone();
     let labels = found.labels.clone();
-    let interface = FunctionInterface { inputs, states, labels };
+    let defaults = found.inputs.iter().filter_map(|input| default_value(input).transpose());
+    let defaults = defaults.collect::<Result<_, String>>().map_err(|error| failed(&error))?;
+    let interface = FunctionInterface { inputs, defaults, states, labels };
     Ok(CoreMlModel { graph: found.graph.clone(), interface })
+}
+
+/// The value of an input that a run may leave out: its default in its usual shape, zeros where the model states none.
+fn default_value(input: &ModelFeature) -> Result<Option<(String, Tensor)>, String> {
+    let FeatureType::Array { dtype, shape, default, .. } = &input.kind else { return Ok(None) };
+    if !input.optional || shape.is_empty() {
+        return Ok(None);
+    }
+    let place = |error: &dyn std::fmt::Display| format!("default of '{}': {error}", input.name);
+    let one = converted(&Tensor::scalar(default.unwrap_or(0.0)), *dtype);
+    let one = one.map_err(|error| place(&error))?;
+    let value = one.broadcast_to(shape).and_then(|value| value.contiguous());
+    Ok(Some((input.name.clone(), value.map_err(|error| place(&error))?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_formats::coreml::FeatureShapes;
+    use galatea_tensor::{DataType, f16};
+
+    use super::*;
+
+    fn feature(optional: bool, default: Option<f64>, shape: &[usize]) -> ModelFeature {
+        let kind = FeatureType::Array {
+            dtype: DataType::Fp16,
+            shape: shape.to_vec(),
+            shapes: FeatureShapes::Fixed,
+            default,
+        };
+        ModelFeature { name: "x".to_owned(), description: String::new(), kind, optional }
+    }
+
+    #[test]
+    fn an_optional_input_has_its_default_in_its_usual_shape() {
+        let (name, value) =
+            default_value(&feature(true, Some(2.5), &[2, 3])).unwrap().expect("a default");
+        assert_eq!(
+            (name.as_str(), value.dtype(), value.shape()),
+            ("x", DataType::Fp16, &[2, 3][..])
+        );
+        assert_eq!(value.to_vec::<f16>().unwrap(), [f16::from_f32(2.5); 6]);
+        let (_, zeros) = default_value(&feature(true, None, &[2])).unwrap().expect("zeros");
+        assert_eq!(zeros.to_vec::<f16>().unwrap(), [f16::ZERO; 2]);
+        assert!(default_value(&feature(false, Some(2.5), &[2])).unwrap().is_none());
+        assert!(default_value(&feature(true, Some(2.5), &[])).unwrap().is_none());
+    }
 }

@@ -31,6 +31,7 @@ mod simple;
 mod simple_step;
 mod slice;
 mod svm;
+mod svm_classifier;
 mod trees;
 mod weights;
 

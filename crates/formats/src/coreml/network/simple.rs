@@ -9,7 +9,7 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 use super::lower::{NetworkLowering, choice, ints, size, sizes};
 use super::nms::{NmsThresholds, survivors};
 use super::simple_step::{ClassifierNames, FeatureValues, SimpleModelStep, floats};
-use super::{glm, svm, trees};
+use super::{glm, svm, svm_classifier, trees};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::{
@@ -36,7 +36,7 @@ const ROWS: &[(&str, SimpleModelLowering)] = &[
     ("normalizer", normalizer),
     ("oneHotEncoder", one_hot_encoder),
     ("scaler", scaler),
-    ("supportVectorClassifier", svm::classifier),
+    ("supportVectorClassifier", svm_classifier::classifier),
     ("supportVectorRegressor", svm::regressor),
     ("treeEnsembleClassifier", trees::classifier),
     ("treeEnsembleRegressor", trees::regressor),
@@ -167,15 +167,13 @@ fn imputer(
     step.give(id)
 }
 
-/// 1 at the place of the category.
+/// 1 at the place of the category. A sparse result is a dictionary from places to ones: here, as every dictionary, the
+/// vector of its values.
 fn one_hot_encoder(
     cx: &mut NetworkLowering,
     step: &mut SimpleModelStep<'_>,
 ) -> Result<ClassifierNames, CoreMlError> {
     let params: OneHotEncoderProto = decode(Bytes::clone(step.message))?;
-    if params.output_sparse {
-        return Err(CoreMlError::unsupported("a dictionary as output"));
-    }
     let x = step.input()?;
     let x = cx.reshape(x, &[1])?;
     let (x, table) = match &params.categories {

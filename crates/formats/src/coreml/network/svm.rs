@@ -1,4 +1,4 @@
-//! Support vector machines: regression, and two labels with probabilities.
+//! Support vector machines: kernel functions, and regression.
 
 use bytes::Bytes;
 use galatea_graph::ValueId;
@@ -6,15 +6,15 @@ use galatea_tensor::{Tensor, checked_elements};
 
 use super::activation::linear;
 use super::lower::NetworkLowering;
-use super::simple_step::{ClassifierNames, SimpleModelStep, floats, two_labels};
+use super::simple_step::{ClassifierNames, SimpleModelStep, floats};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::{
-    KernelKindProto, KernelProto, SupportVectorClassifier, SupportVectorRegressor, SupportVectors,
+    KernelKindProto, KernelProto, SupportVectorRegressor, SupportVectors,
 };
 
-/// Most elements of the matrix of support vectors.
-const MAX_ELEMENTS: usize = 1 << 26;
+/// Most elements of a matrix of support vectors, or of their coefficients.
+pub(super) const MAX_ELEMENTS: usize = 1 << 26;
 
 /// The vectors as a matrix of as many columns as there are features.
 fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, CoreMlError> {
@@ -62,25 +62,28 @@ fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, Core
 }
 
 /// Kernel function and support vectors of a machine.
-struct SvmParts<'a> {
-    kernel: Option<&'a KernelProto>,
-    vectors: Option<&'a SupportVectors>,
+pub(super) struct SvmParts<'a> {
+    pub(super) kernel: Option<&'a KernelProto>,
+    pub(super) vectors: Option<&'a SupportVectors>,
+    /// Number of vectors that there are coefficients of.
+    pub(super) count: usize,
 }
 
-/// `Σ alpha · kernel(vector, x) - rho`, a vector of one number.
-fn decision(
+/// `kernel(vector, x)` of each support vector.
+///
+/// # Errors
+/// Fails without a kernel, or where vectors, features and coefficients are not as many.
+pub(super) fn similarities(
     cx: &mut NetworkLowering,
     step: &SimpleModelStep<'_>,
-    SvmParts { kernel, vectors }: SvmParts<'_>,
-    alpha: &[f64],
-    rho: f64,
+    parts: &SvmParts<'_>,
 ) -> Result<ValueId, CoreMlError> {
     let x = step.columns(cx)?;
     let unknown = || CoreMlError::unsupported("the number of features is not known");
     let columns = cx.dim(x, 0)?.ok_or_else(unknown)?;
-    let vectors = matrix(vectors, columns)?;
-    if vectors.shape().first() != Some(&alpha.len()) {
-        let text = format!("{} coefficients of vectors {:?}", alpha.len(), vectors.shape());
+    let vectors = matrix(parts.vectors, columns)?;
+    if vectors.shape().first() != Some(&parts.count) {
+        let text = format!("{} coefficients of vectors {:?}", parts.count, vectors.shape());
         return Err(CoreMlError::invalid(text));
     }
     let vectors = cx.constant(vectors);
@@ -90,30 +93,26 @@ fn decision(
         linear(cx, product, float(gamma), float(c))
     };
     let missing = || CoreMlError::invalid("it has no kernel");
-    let similar = match kernel.and_then(|found| found.kind).ok_or_else(missing)? {
-        KernelKindProto::Linear(_) => affine(cx, 1.0, 0.0)?,
+    match parts.kernel.and_then(|found| found.kind).ok_or_else(missing)? {
+        KernelKindProto::Linear(_) => affine(cx, 1.0, 0.0),
         KernelKindProto::Rbf(p) => {
             let apart = cx.node("Sub", &[vectors, x], &[])?;
             let axes = cx.longs(&[1]);
             let square =
                 cx.node("ReduceSumSquare", &[apart, axes], &[("keepdims", false.into())])?;
             let scaled = linear(cx, square, float(-p.gamma), 0.0)?;
-            cx.node("Exp", &[scaled], &[])?
+            cx.node("Exp", &[scaled], &[])
         }
         KernelKindProto::Poly(p) => {
             let inner = affine(cx, p.gamma, p.c)?;
             let degree = cx.scalar(float(f64::from(p.degree)));
-            cx.node("Pow", &[inner, degree], &[])?
+            cx.node("Pow", &[inner, degree], &[])
         }
         KernelKindProto::Sigmoid(p) => {
             let inner = affine(cx, p.gamma, p.c)?;
-            cx.node("Tanh", &[inner], &[])?
+            cx.node("Tanh", &[inner], &[])
         }
-    };
-    let alpha = cx.constant(Tensor::vector(floats(alpha)));
-    let weighted = cx.node("Mul", &[similar, alpha], &[])?;
-    let sum = cx.node("ReduceSum", &[weighted], &[("keepdims", true.into())])?;
-    linear(cx, sum, 1.0, float(-rho))
+    }
 }
 
 /// `supportVectorRegressor`.
@@ -123,34 +122,12 @@ pub(super) fn regressor(
 ) -> Result<ClassifierNames, CoreMlError> {
     let p: SupportVectorRegressor = decode(Bytes::clone(step.message))?;
     let alpha = p.coefficients.unwrap_or_default().vector;
-    let parts = SvmParts { kernel: p.kernel.as_ref(), vectors: p.support_vectors.as_ref() };
-    let id = decision(cx, step, parts, &alpha, p.rho)?;
+    let (kernel, vectors) = (p.kernel.as_ref(), p.support_vectors.as_ref());
+    let similar = similarities(cx, step, &SvmParts { kernel, vectors, count: alpha.len() })?;
+    let alpha = cx.constant(Tensor::vector(floats(&alpha)));
+    let weighted = cx.node("Mul", &[similar, alpha], &[])?;
+    let sum = cx.node("ReduceSum", &[weighted], &[("keepdims", true.into())])?;
+    let rho = floats(&[p.rho]).first().copied().unwrap_or(0.0);
+    let id = linear(cx, sum, 1.0, -rho)?;
     step.give(id)
-}
-
-/// `supportVectorClassifier`, where there are two labels: a decision becomes the probability of the
-/// first one.
-pub(super) fn classifier(
-    cx: &mut NetworkLowering,
-    step: &mut SimpleModelStep<'_>,
-) -> Result<ClassifierNames, CoreMlError> {
-    let p: SupportVectorClassifier = decode(Bytes::clone(step.message))?;
-    let ([alpha], [rho], [a], [b]) =
-        (&p.coefficients[..], &p.rho[..], &p.prob_a[..], &p.prob_b[..])
-    else {
-        let text = "a support vector machine of more than two labels, or without probabilities";
-        return Err(CoreMlError::unsupported(text));
-    };
-    let sparse = p.sparse.map(SupportVectors::Sparse);
-    let vectors = sparse.or(p.dense.map(SupportVectors::Dense));
-    let parts = SvmParts { kernel: p.kernel.as_ref(), vectors: vectors.as_ref() };
-    let found = decision(cx, step, parts, &alpha.vector, *rho)?;
-    let scale = floats(&[*a, *b]);
-    let a = scale.first().copied().unwrap_or(0.0);
-    let b = scale.get(1).copied().unwrap_or(0.0);
-    // 1 / (1 + e^(a · d + b)) is of the first label, what is left of the second.
-    let inner = linear(cx, found, a, b)?;
-    let second = cx.node("Sigmoid", &[inner], &[])?;
-    let probabilities = two_labels(cx, second)?;
-    step.classify(cx, probabilities, p.class_labels.as_ref())
 }

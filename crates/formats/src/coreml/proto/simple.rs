@@ -245,6 +245,8 @@ pub struct SupportVectorRegressor {
 pub struct SupportVectorClassifier {
     #[prost(message, optional, tag = "1")]
     pub kernel: Option<KernelProto>,
+    #[prost(int32, repeated, tag = "2")]
+    pub vectors_of_labels: Vec<i32>,
     #[prost(message, optional, tag = "3")]
     pub sparse: Option<SparseVectors>,
     #[prost(message, optional, tag = "4")]

@@ -226,7 +226,8 @@ impl GraphBackend {
         if self.format == ModelFormat::CoreMl {
             let model = graph_model::read_core_ml(path, files.parameter(FUNCTION))?;
             let states = model.interface.states.iter();
-            let defaults = states.map(|state| (state.input.clone(), state.zeros.clone())).collect();
+            let states = states.map(|state| (state.input.clone(), state.zeros.clone()));
+            let defaults = states.chain(model.interface.defaults.iter().cloned()).collect();
             let session = prepare(model.graph)?;
             let interface = Some(model.interface);
             return Ok(LoadedGraph { session, defaults, interface, aside: None });
