@@ -20,8 +20,11 @@
 #![allow(clippy::cast_precision_loss, reason = "numbers for people and for metrics are doubles")]
 
 pub mod background_tuning;
+mod cancellation;
 mod chat_input;
 pub mod chunks;
+mod comparison;
+mod device_list;
 pub mod devices;
 pub mod disabled;
 mod encoder;
@@ -30,10 +33,12 @@ mod error;
 pub mod files;
 pub mod gpus;
 pub mod host;
+mod kernel_search;
 mod llm;
 pub mod memory_limit;
 mod model;
 pub mod models;
+mod operation;
 pub mod placement_file;
 pub mod power;
 pub mod profile;
@@ -41,17 +46,23 @@ mod server;
 pub mod tuning;
 mod wattmeter;
 
+pub use cancellation::AnswerCancellation;
 pub use chat_input::{ChatInput, ChatMessage};
+pub use comparison::{ComparisonLimits, ModelComparison};
+pub use device_list::{DeviceClass, DeviceDescription};
 pub use encoder::Encoder;
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};
+pub use kernel_search::{KernelChoice, KernelSearch, TunedKernel};
 pub use llm::{AnswerStream, Llm};
 pub use model::{Model, ModelOptions, ModelRuns, usual_cache, usual_level};
+pub use operation::{ConvolutionSettings, GemmSettings, OperationSettings, PreparedOperation};
 pub use server::{RepositoryOptions, Server};
 
 pub use galatea_llm::chat::{AnswerMessage, AnswerPiece, ChatOptions, GenerationSettings};
 pub use galatea_llm::engine::TokenUsage;
 pub use galatea_llm::sampling::SamplingParameters;
+pub use galatea_runtime::tune::StrategyKind;
 pub use galatea_runtime::{IoInfo, OptimiseLevel, Precision};
 pub use galatea_serving as serving;
 pub use galatea_serving::backend::llm::EngineArguments;

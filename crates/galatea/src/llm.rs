@@ -10,13 +10,14 @@ use galatea_llm::chat::{
     AnswerMessage, AnswerPiece, AnswerReader, AnswerReading, ChatPrompt, GenerationSettings,
     generation,
 };
-use galatea_llm::engine::{GenerationEvent, GenerationRequest, RequestTicket, TokenUsage};
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, TokenUsage};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
-use galatea_llm::tokens::SpecialTokens;
+use galatea_llm::tokens::{SpecialText, SpecialTokens};
 use galatea_serving::backend::llm::EngineArguments;
 
+use crate::cancellation::{AnswerCancellation, StreamTicket};
 use crate::chat_input::{ChatInput, ChatMessage};
 use crate::{Engine, Error, ErrorKind, files};
 
@@ -122,6 +123,33 @@ impl Llm {
         self.0.defaults()
     }
 
+    /// Divides a text into tokens, with the special ones that a prompt begins with.
+    ///
+    /// # Errors
+    /// Fails when the tokenizer refuses the text.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// let tokens = llm.tokens("Hello!")?;
+    /// assert!(llm.text_of(&tokens).contains("Hello"));
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn tokens(&self, text: &str) -> Result<Vec<u32>, Error> {
+        self.0.tokenizer().encode(text, SpecialTokens::Add).map_err(Error::of(ErrorKind::Input))
+    }
+
+    /// Puts tokens together to a text, without special ones.
+    ///
+    /// ```
+    /// let llm = galatea::Engine::new().llm("../../examples/models/chat")?;
+    /// assert_eq!(llm.text_of(&[]), "");
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn text_of(&self, tokens: &[u32]) -> String {
+        self.0.tokenizer().decode(tokens, SpecialText::Skip)
+    }
+
     /// Answers a conversation, and waits for the whole answer.
     ///
     /// # Errors
@@ -186,8 +214,7 @@ impl Llm {
         text: &str,
         settings: &GenerationSettings,
     ) -> Result<AnswerStream, Error> {
-        let tokens = self.0.tokenizer().encode(text, SpecialTokens::Add);
-        let tokens = tokens.map_err(Error::of(ErrorKind::Input))?;
+        let tokens = self.tokens(text)?;
         let request = generation(&self.0, settings, tokens).map_err(Error::of(ErrorKind::Input))?;
         self.start(request, None)
     }
@@ -220,7 +247,7 @@ impl Llm {
             finish: None,
             usage: None,
             ended: false,
-            _ticket: ticket,
+            ticket: StreamTicket(AnswerCancellation::new(ticket)),
             _model: Arc::clone(&self.0),
         })
     }
@@ -250,7 +277,7 @@ pub struct AnswerStream {
     finish: Option<FinishReason>,
     usage: Option<TokenUsage>,
     ended: bool,
-    _ticket: RequestTicket,
+    ticket: StreamTicket,
     /// An engine lives as long as its model.
     _model: Arc<LanguageModel>,
 }
@@ -299,6 +326,21 @@ impl AnswerStream {
         self.finish.as_ref()
     }
 
+    /// Returns what cancels the answer from another thread.
+    ///
+    /// ```
+    /// use galatea::{ChatInput, ChatMessage, Engine};
+    ///
+    /// let llm = Engine::new().llm("../../examples/models/chat")?;
+    /// let stream = llm.stream_chat(ChatInput::new(&[ChatMessage::user("Hi")]))?;
+    /// stream.cancellation().cancel();
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cancellation(&self) -> AnswerCancellation {
+        self.ticket.0.clone()
+    }
+
     /// Returns counts of tokens and times; `None` while the answer goes on.
     ///
     /// ```
@@ -319,10 +361,14 @@ impl AnswerStream {
 
     /// Takes the next event of the engine.
     fn take(&mut self) -> Result<(), Error> {
-        let event = self.events.recv().map_err(|_| {
+        let Ok(event) = self.events.recv() else {
             self.ended = true;
-            Error::new(ErrorKind::Run, "the answer was not read for too long, or the engine ended")
-        })?;
+            if self.ticket.0.is_cancelled() {
+                return Ok(());
+            }
+            let text = "the answer was not read for too long, or the engine ended";
+            return Err(Error::new(ErrorKind::Run, text));
+        };
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         match event {
             GenerationEvent::Started { .. } => {}
@@ -344,6 +390,7 @@ impl AnswerStream {
                 self.usage = Some(usage);
                 self.ended = true;
             }
+            GenerationEvent::Failed(_) if self.ticket.0.is_cancelled() => self.ended = true,
             GenerationEvent::Failed(error) => {
                 self.ended = true;
                 return Err(Error::new(ErrorKind::Run, error));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use galatea_runtime::{IoInfo, OptimiseLevel, Precision, Run, Session, SessionOptions};
-use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat};
+use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat, RunState};
 use galatea_serving::model_cache::{self, ModelCache, SessionOrigin};
 use galatea_tensor::{DataType, Tensor};
 
@@ -96,6 +96,8 @@ impl Engine {
             optimise: options.level.unwrap_or_else(|| usual_level(device)),
             precision: options.precision,
             choices: tuning::choices(),
+            pace: self.power().pace(),
+            watch: self.profiler().watch(&path.display().to_string()),
             ..SessionOptions::default()
         };
         if format == ModelFormat::CoreMl {
@@ -162,6 +164,34 @@ impl Model {
     #[must_use]
     pub fn outputs(&self) -> &[IoInfo] {
         self.session.outputs()
+    }
+
+    /// Returns the inputs that a run is given: all but the states of a Core ML model.
+    ///
+    /// ```
+    /// let model = galatea::Engine::new().model("../../examples/models/simple")?;
+    /// assert_eq!(model.call_inputs().count(), 2);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn call_inputs(&self) -> impl Iterator<Item = &IoInfo> {
+        let is_state = |info: &IoInfo| self.states().any(|state| state.input == info.name);
+        self.inputs().iter().filter(move |info| !is_state(info))
+    }
+
+    /// Returns the outputs that a run gives, in its order: all but the states of a Core ML model.
+    ///
+    /// ```
+    /// let model = galatea::Engine::new().model("../../examples/models/simple")?;
+    /// assert_eq!(model.call_outputs().count(), 2);
+    /// # Ok::<(), galatea::Error>(())
+    /// ```
+    pub fn call_outputs(&self) -> impl Iterator<Item = &IoInfo> {
+        let is_state = |info: &IoInfo| self.states().any(|state| state.output == info.name);
+        self.outputs().iter().filter(move |info| !is_state(info))
+    }
+
+    fn states(&self) -> impl Iterator<Item = &RunState> {
+        self.interface.iter().flat_map(|interface| &interface.states)
     }
 
     /// Returns the names of the devices that run the model, such as `cpu`.
@@ -246,8 +276,8 @@ impl Model {
     /// ```
     #[must_use]
     pub fn runs(&self) -> ModelRuns<'_> {
-        let all = self.interface.iter().flat_map(|interface| &interface.states);
-        let states = all.map(|state| (state.input.clone(), state.zeros.clone())).collect();
+        let states =
+            self.states().map(|state| (state.input.clone(), state.zeros.clone())).collect();
         ModelRuns { model: self, states }
     }
 
@@ -319,8 +349,7 @@ impl ModelRuns<'_> {
             model.session.run_tensors(Run::named(&named)).map_err(Error::of(ErrorKind::Run))?;
         let names = model.outputs().iter().map(|output| output.name.clone());
         let mut outputs: Vec<(String, Tensor)> = names.zip(outputs).collect();
-        let all = model.interface.iter().flat_map(|interface| &interface.states);
-        for (state, (_, value)) in all.zip(&mut self.states) {
+        for (state, (_, value)) in model.states().zip(&mut self.states) {
             let Some(at) = outputs.iter().position(|(name, _)| *name == state.output) else {
                 continue;
             };

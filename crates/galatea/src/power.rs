@@ -16,8 +16,8 @@ use galatea_apple::sensors::{self, Counters, HeatLevel};
 use galatea_runtime::device_selector::ComputeDevices;
 use galatea_runtime::power::{
     Battery, EnergyMeter, EnergyReport, MeterScope, PaceSource, PowerAllowance, PowerDraw,
-    PowerGovernor, PowerLimit, PowerSettings, SensorReading, SensorSource, SystemSensors,
-    ThermalState, ThreadClass, Throttle,
+    PowerGovernor, PowerLimit, SensorReading, SensorSource, SystemSensors, ThermalState,
+    ThreadClass, Throttle,
 };
 use galatea_serving::Core;
 use galatea_serving::config::MetalConfig;
@@ -43,6 +43,7 @@ pub struct PowerState {
     pub target_watts: Option<f64>,
 }
 
+pub use galatea_runtime::power::{PowerPolicy, PowerSettings};
 pub use models::ModelPowerReport;
 
 /// Power of an engine: the pace of its sessions, its settings, and what was measured last.
@@ -232,6 +233,16 @@ impl PowerWatch {
         let paced = Arc::clone(control);
         // The counters of a Mac stay with the thread that opened them.
         Self::with(control, settings, HostSensors::open, move |allowed| paced.apply(allowed, &core))
+    }
+
+    /// Starts to read sensors for an engine without a server. Models of the engine keep to what is allowed.
+    #[must_use]
+    pub fn of_engine(control: &Arc<PowerControl>, settings: PowerSettings) -> Self {
+        control.adopt(settings);
+        let paced = Arc::clone(control);
+        Self::with(control, settings, HostSensors::open, move |allowed| {
+            paced.apply(allowed, &Weak::new());
+        })
     }
 
     fn with<S: SensorSource>(

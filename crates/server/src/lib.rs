@@ -16,6 +16,7 @@ pub mod browser;
 mod classification;
 pub mod forward;
 pub mod grpc;
+pub mod hosted;
 pub mod http;
 pub mod in_flight;
 pub mod json;

@@ -29,7 +29,9 @@ pub use element::{ByteString, Element};
 pub use error::{TensorError, TensorErrorKind};
 pub use half::{bf16, f16};
 pub use layout::{MAX_RANK, ViewLayout, broadcast_shapes, checked_elements, contiguous_strides};
-pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
+pub use memory::{
+    ALIGNMENT, AccessAdvice, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes, advise,
+};
 pub use parts::{OwnedParts, check_part};
 pub use shared_block::SharedBlock;
 pub use shared_region::{SharedRegion, SharedRegionError};

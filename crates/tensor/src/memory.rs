@@ -12,7 +12,10 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{TensorError, TensorErrorKind};
 use crate::parts::OwnedParts;
 
+mod advice;
 mod host_parts;
+
+pub use advice::{AccessAdvice, advise};
 
 /// Every allocation made here starts at a multiple of this many bytes: a cache line, and the width
 /// of the widest vector register.

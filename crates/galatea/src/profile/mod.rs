@@ -1,6 +1,7 @@
 //! Profiles: what units, the host, engines and requests did when, for `chrome://tracing` and Perfetto, and what that
 //! adds up to.
 
+mod bottlenecks;
 mod chrome;
 mod events;
 mod occupied;
@@ -24,6 +25,7 @@ use serde_json::Value;
 
 use crate::gpus::GpuPool;
 use crate::power::PowerControl;
+pub use bottlenecks::bottlenecks;
 use chrome::{ChromeFile, ChromeSink, ChromeText};
 use events::EventMaker;
 pub use profiler::{
