@@ -51,6 +51,7 @@ const ARROWS: &[CrateArrow] = &[
         "server",
         &["galatea", "serving", "llm", "coreml", "providers", "gpu", "runtime", "apple", "tensor"],
     ),
+    with_unsafe("c", &["galatea", "server", "tensor"]),
     CrateArrow { folder: "cli", may_use: None, unsafe_code: false },
     safe("testkit", &["runtime", "graph", "formats", "tensor"]),
 ];

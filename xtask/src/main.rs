@@ -10,6 +10,7 @@
 )]
 
 mod arrows;
+mod c_library;
 mod chips;
 mod debian;
 mod dependencies;
@@ -62,6 +63,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "arrows" if rest == ["--settle"] => rooms::settle(&WorkspaceFolders::find()?),
         "names" if rest == ["--settle"] => names::settle(&WorkspaceFolders::find()?),
         "pythons" => pythons::test(&WorkspaceFolders::find()?, rest),
+        "c-header" if rest.is_empty() => c_library::write_header(&WorkspaceFolders::find()?),
+        "c-package" => c_library::build_package(&WorkspaceFolders::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&WorkspaceFolders::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());
@@ -84,6 +87,8 @@ fn usage() -> String {
                                                                      crates that differ from a revision and their users\n       \
          cargo xtask STEP                                             one step\n       \
          cargo xtask operators                                        write docs/operators.md\n       \
+         cargo xtask c-header                                         write crates/c/include/galatea.h\n       \
+         cargo xtask c-package FOLDER [PROFILE]                       the library for C, with headers and what CMake reads\n       \
          cargo xtask metal                                            write golden/metal\n       \
          cargo xtask measure                                          how far names and texts are from the house's goals\n       \
          cargo xtask arrows --settle                                  take from the lists of upward imports and circles what is mended\n       \

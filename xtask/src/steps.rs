@@ -9,8 +9,8 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, chips, dependencies, examples, gpu, macos, msl, names, neon, python, rooms, sizes,
-    targets,
+    arrows, c_library, chips, dependencies, examples, gpu, macos, msl, names, neon, python, rooms,
+    sizes, targets,
 };
 
 /// One check that can run alone.
@@ -79,6 +79,12 @@ pub(crate) const STEPS: &[CheckStep] = &[
         what: "the programs that use the library, each once",
         concerns: CheckScope::has_program,
         run: |workspace, _| examples::run_all(workspace),
+    },
+    CheckStep {
+        name: "c",
+        what: "the header for C, and programs in C and C++ under sanitizers",
+        concerns: |scope| scope.has("c") || scope.has_program(),
+        run: |workspace, _| c_library::test(workspace),
     },
     CheckStep {
         name: "gpu",
