@@ -54,6 +54,7 @@ const ARROWS: &[CrateArrow] = &[
     with_unsafe("c", &["galatea", "server", "tensor"]),
     CrateArrow { folder: "cli", may_use: None, unsafe_code: false },
     safe("testkit", &["runtime", "graph", "formats", "tensor"]),
+    with_unsafe("doubles", &[]),
 ];
 
 /// Crates that only some folders may use.
@@ -65,8 +66,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("wgpu", &["gpu"]),
 ];
 
-/// The folder that tests of every crate may use.
-const TEST_ONLY: &str = "testkit";
+/// Folders that tests of every crate may use.
+const TEST_ONLY: &[&str] = &["testkit", "doubles"];
 
 /// Compares every package with the table.
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
@@ -94,15 +95,15 @@ fn problems(package: &WorkspacePackage) -> Vec<String> {
     };
     let mut found = Vec::new();
     for used in package.dependencies.iter().filter_map(|name| folder_of(name)) {
-        if used == TEST_ONLY {
-            found.push(format!("crates/{folder}: `testkit` is for [dev-dependencies] only"));
+        if TEST_ONLY.contains(&used) {
+            found.push(format!("crates/{folder}: `{used}` is for [dev-dependencies] only"));
         } else if arrow.may_use.is_some_and(|allowed| !allowed.contains(&used)) {
             found.push(format!("crates/{folder}: may not depend on `{used}`"));
         }
     }
     for used in package.dev_dependencies.iter().filter_map(|name| folder_of(name)) {
         let allowed = arrow.may_use.is_none_or(|allowed| allowed.contains(&used));
-        if used != TEST_ONLY && !allowed {
+        if !TEST_ONLY.contains(&used) && !allowed {
             found.push(format!("crates/{folder}: its tests may not depend on `{used}`"));
         }
     }

@@ -18,7 +18,7 @@ use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 
 pub(crate) use compiler::compile_with_zig;
-pub(crate) use linker::link_with_zig;
+pub(crate) use linker::{link_with_zig, write_script};
 
 const TARGET: &str = "aarch64-apple-darwin";
 

@@ -14,6 +14,7 @@ mod c_library;
 mod chips;
 mod debian;
 mod dependencies;
+mod doubles;
 mod examples;
 mod gpu;
 mod macos;
@@ -59,6 +60,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "zig-link" => macos::link_with_zig(rest),
         // Called by build scripts that compile C for macOS.
         "zig-compile" => macos::compile_with_zig(rest),
+        // Called by cargo in the place of rustc, in the step `doubles`.
+        "doubles-rustc" => doubles::compile(rest),
         "measure" if rest.is_empty() => names::measure(&WorkspaceFolders::find()?),
         "arrows" if rest == ["--settle"] => rooms::settle(&WorkspaceFolders::find()?),
         "names" if rest == ["--settle"] => names::settle(&WorkspaceFolders::find()?),

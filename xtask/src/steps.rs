@@ -9,7 +9,7 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, c_library, chips, dependencies, examples, gpu, macos, msl, names, neon, python, rooms,
+    arrows, c_library, chips, dependencies, doubles, examples, gpu, macos, msl, names, neon, python, rooms,
     sizes, targets,
 };
 
@@ -115,6 +115,12 @@ pub(crate) const STEPS: &[CheckStep] = &[
         what: "the kernels' tests as an emulated ARM program",
         concerns: |scope| scope.has("kernels"),
         run: |workspace, _| neon::test(workspace),
+    },
+    CheckStep {
+        name: "doubles",
+        what: "the code for macOS, on doubles of macOS's libraries",
+        concerns: |scope| scope.has("apple") || scope.has("coreml") || scope.has("doubles"),
+        run: |workspace, _| doubles::test(workspace),
     },
     CheckStep {
         name: "check-macos",

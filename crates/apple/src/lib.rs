@@ -11,6 +11,10 @@
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
 
+// Tests link the doubles.
+#[cfg(all(test, apple_doubles))]
+use galatea_doubles as _;
+
 pub mod accelerate;
 pub mod battery;
 mod blas_operand;

@@ -16,7 +16,7 @@ pub(super) fn write(script: &Path, python: &Path, root: &Path) -> Result<(), Str
 }
 
 /// Writes a program that calls this one with words before its own arguments.
-pub(super) fn write_script(script: &Path, words: &[&Path]) -> Result<(), String> {
+pub(crate) fn write_script(script: &Path, words: &[&Path]) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let words = std::iter::once(this.as_path()).chain(words.iter().copied());
     let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();

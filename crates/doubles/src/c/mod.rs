@@ -1,0 +1,1 @@
+//! Doubles of macOS's C functions.

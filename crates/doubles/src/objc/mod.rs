@@ -1,0 +1,1 @@
+//! A small Objective-C runtime, and doubles of the classes that Galatea uses.
