@@ -24,9 +24,9 @@ impl BlasLibrary {
     /// # Errors
     /// [`Unavailable`] off macOS, and where Accelerate has no such function.
     pub fn system() -> Result<Self, Unavailable> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return system::find().map(|sgemm| Self { sgemm, name: "accelerate" });
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         Err(Unavailable::off_macos("Accelerate"))
     }
 
@@ -84,23 +84,24 @@ pub fn sgemm(
     BlasLibrary::system()?.sgemm(sizes, GemmScaling { alpha, beta }, a, b, c, c_stride)
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 pub(crate) mod system {
     use std::ffi::{CStr, c_void};
     use std::ptr::NonNull;
     use std::sync::OnceLock;
 
-    use crate::Unavailable;
     use crate::cblas::{SgemmFunction, chosen};
+    use crate::{Unavailable, darwin};
 
     // Nothing is named here, since the oldest systems lack some: functions are looked up.
+    #[cfg(target_os = "macos")]
     #[link(name = "Accelerate", kind = "framework")]
     unsafe extern "C" {}
 
     /// A function of the frameworks that the program is linked with, of which Accelerate is one.
     pub(crate) fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
         // SAFETY: the name ends with a zero; the default handle searches what is loaded.
-        NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+        NonNull::new(unsafe { darwin::dlsym(darwin::RTLD_DEFAULT, name.as_ptr()) })
     }
 
     /// The function, looked up once.
@@ -123,7 +124,7 @@ mod tests {
         BlasOperand { data, stride: 2, orientation: OperandOrientation::Plain }
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
         let mut c = [7.0; 4];
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(c, [7.0; 4]);
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn accelerate_computes_the_product() {
         let b = [1.0, 2.0, 3.0, 4.0];

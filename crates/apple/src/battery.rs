@@ -48,7 +48,7 @@ impl PowerSource {
     }
 }
 
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 mod system {
     use super::PowerSource;
     use crate::Unavailable;
@@ -58,7 +58,7 @@ mod system {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use objc2_core_foundation::{CFArray, CFDictionary, CFNumber, CFRetained, CFString, CFType};
     use objc2_io_kit::{
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(PowerSource::default().battery(), None);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
         assert_eq!(battery().unwrap_err().door, "battery");

@@ -180,9 +180,9 @@ impl BnnsLibrary {
     /// # Errors
     /// [`Unavailable`] off macOS, and where the system lacks the functions.
     pub fn system() -> Result<Self, Unavailable> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return system::find();
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         Err(Unavailable::off_macos("BNNS"))
     }
 
@@ -268,7 +268,7 @@ impl BnnsFactor<'_> {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use std::ffi::c_void;
     use std::ptr::NonNull;
@@ -453,13 +453,13 @@ mod tests {
         assert_eq!(c, [0.0; 8]);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
         assert_eq!(BnnsLibrary::system().unwrap_err().door, "BNNS");
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn bnns_computes_the_product_where_it_takes_the_types() {
         let Ok(bnns) = BnnsLibrary::system() else { return };

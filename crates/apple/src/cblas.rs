@@ -1,9 +1,9 @@
 //! The CBLAS call: argument order and the checks that make it safe.
 
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 use std::ffi::{CStr, c_void};
 use std::ffi::{c_int, c_long};
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 use std::ptr::NonNull;
 
 use crate::blas_operand::{BlasOperand, BlasSizes, GemmScaling, OperandOrientation, SgemmError};
@@ -51,7 +51,10 @@ pub(crate) type NarrowSgemm = unsafe extern "C" fn(
 
 /// Function of a library, by the integers that it takes.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(any(target_os = "macos", test)), allow(dead_code, reason = "macOS has both"))]
+#[cfg_attr(
+    not(any(target_os = "macos", apple_doubles, test)),
+    allow(dead_code, reason = "macOS has both")
+)]
 pub(crate) enum SgemmFunction {
     /// Integers of 64 bits.
     Wide(CblasSgemm),
@@ -61,18 +64,18 @@ pub(crate) enum SgemmFunction {
 
 /// The interface that `ACCELERATE_NEW_LAPACK` with `ACCELERATE_LAPACK_ILP64` selects, from macOS 13.3 on. With
 /// integers of 64 bits no size is narrowed.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 const WIDE_NAME: &CStr = c"cblas_sgemm$NEWLAPACK$ILP64";
 
 /// The interface of older systems.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 const NARROW_NAME: &CStr = c"cblas_sgemm";
 
 /// Chooses the function of Accelerate by what `find` finds of its names.
 ///
 /// # Safety
 /// Each function found has the type that Accelerate declares for its name.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 pub(crate) unsafe fn chosen(
     find: impl Fn(&CStr) -> Option<NonNull<c_void>>,
 ) -> Option<SgemmFunction> {

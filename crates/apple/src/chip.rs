@@ -269,13 +269,13 @@ mod tests {
         assert!(chip(&text).unwrap_err().reason.contains("hw.perflevel2.physicalcpu"));
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_detection_says_so() {
         assert!(ChipIdentity::detect().unwrap_err().reason.contains("needs macOS"));
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn this_mac_is_detected() {
         let chip = ChipIdentity::detect().unwrap();

@@ -22,6 +22,10 @@ pub mod bnns;
 mod cblas;
 mod chip;
 pub mod coreml;
+// The same declarations on Linux, where doubles are the functions.
+#[cfg(apple_doubles)]
+#[path = "../../doubles/src/c/darwin.rs"]
+mod darwin;
 #[cfg(any(target_os = "macos", test))]
 mod exception;
 pub mod machine_load;
@@ -29,6 +33,9 @@ pub mod qos;
 pub mod sensors;
 mod sysctl;
 mod unavailable;
+
+#[cfg(target_os = "macos")]
+use ::libc as darwin;
 
 pub use chip::{ChipIdentity, CoreCluster, CpuFeature, FEATURES, FeatureKey, OperatingSystem};
 pub use sysctl::{LiveSysctl, RecordedSysctl, SysctlSource};

@@ -82,7 +82,7 @@ impl UsedPages {
     }
 }
 
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 mod system {
     use super::{CoreTicks, UsedPages};
     use crate::Unavailable;
@@ -96,39 +96,39 @@ mod system {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use std::mem::{MaybeUninit, size_of};
     use std::sync::OnceLock;
 
     use super::{CoreTicks, UsedPages};
-    use crate::Unavailable;
+    use crate::{Unavailable, darwin};
 
     /// Returns this host's port, which is asked for once: each answer is another reference to it.
-    fn host() -> libc::mach_port_t {
-        static HOST: OnceLock<libc::mach_port_t> = OnceLock::new();
+    fn host() -> darwin::mach_port_t {
+        static HOST: OnceLock<darwin::mach_port_t> = OnceLock::new();
         #[allow(deprecated, reason = "another crate would be needed for one function")]
         // SAFETY: it takes nothing and gives a port.
-        *HOST.get_or_init(|| unsafe { libc::mach_host_self() })
+        *HOST.get_or_init(|| unsafe { darwin::mach_host_self() })
     }
 
-    fn refused(what: &'static str, code: libc::kern_return_t) -> Unavailable {
+    fn refused(what: &'static str, code: darwin::kern_return_t) -> Unavailable {
         Unavailable::new(what, format!("the kernel answers {code}"))
     }
 
     pub(super) fn ticks() -> Result<CoreTicks, Unavailable> {
-        let mut found = MaybeUninit::<libc::host_cpu_load_info>::zeroed();
-        let mut count = libc::HOST_CPU_LOAD_INFO_COUNT;
+        let mut found = MaybeUninit::<darwin::host_cpu_load_info>::zeroed();
+        let mut count = darwin::HOST_CPU_LOAD_INFO_COUNT;
         // SAFETY: the place has as many integers as `count` says, and the kernel writes no more.
         let code = unsafe {
-            libc::host_statistics(
+            darwin::host_statistics(
                 host(),
-                libc::HOST_CPU_LOAD_INFO,
+                darwin::HOST_CPU_LOAD_INFO,
                 found.as_mut_ptr().cast(),
                 &raw mut count,
             )
         };
-        if code != libc::KERN_SUCCESS {
+        if code != darwin::KERN_SUCCESS {
             return Err(refused("time of cores", code));
         }
         // SAFETY: every pattern of bits is a value, and all were zero at first.
@@ -137,20 +137,20 @@ mod system {
     }
 
     pub(super) fn pages() -> Result<UsedPages, Unavailable> {
-        let mut found = MaybeUninit::<libc::vm_statistics64>::zeroed();
-        let integers = size_of::<libc::vm_statistics64>() / size_of::<libc::integer_t>();
+        let mut found = MaybeUninit::<darwin::vm_statistics64>::zeroed();
+        let integers = size_of::<darwin::vm_statistics64>() / size_of::<darwin::integer_t>();
         let mut count = u32::try_from(integers).unwrap_or(0);
         // SAFETY: the place has as many integers as `count` says, and the kernel writes no more; an older
         // one writes fewer.
         let code = unsafe {
-            libc::host_statistics64(
+            darwin::host_statistics64(
                 host(),
-                libc::HOST_VM_INFO64,
+                darwin::HOST_VM_INFO64,
                 found.as_mut_ptr().cast(),
                 &raw mut count,
             )
         };
-        if code != libc::KERN_SUCCESS {
+        if code != darwin::KERN_SUCCESS {
             return Err(refused("memory in use", code));
         }
         // SAFETY: every pattern of bits is a value, and all were zero at first.
@@ -185,13 +185,13 @@ mod tests {
         assert_eq!(odd.bytes(16_384), 0);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_load_is_unavailable() {
         assert!(CoreTicks::now().is_err() && UsedPages::now().is_err());
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn a_mac_has_a_load() {
         assert!(CoreTicks::now().unwrap().total() > 0);

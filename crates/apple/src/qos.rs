@@ -21,7 +21,7 @@ pub enum ThreadQos {
 }
 
 /// The classes and their numbers in `sys/qos.h`.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 const CLASSES: [(ThreadQos, u32); 5] = [
     (ThreadQos::Background, 0x09),
     (ThreadQos::Utility, 0x11),
@@ -36,9 +36,9 @@ impl ThreadQos {
     /// # Errors
     /// [`Unavailable`] off macOS.
     pub fn current() -> Result<Self, Unavailable> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return system::current();
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         Err(Unavailable::off_macos("QoS"))
     }
 
@@ -47,19 +47,19 @@ impl ThreadQos {
     /// # Errors
     /// [`Unavailable`] off macOS, or when the system refuses.
     pub fn set(self) -> Result<(), Unavailable> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return system::set(self);
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         Err(Unavailable::off_macos("QoS"))
     }
 
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     fn number(self) -> u32 {
         CLASSES.into_iter().find(|(class, _)| *class == self).map_or(0, |(_, number)| number)
     }
 
     /// The class with this number; what is not specified is the default.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     fn of(number: u32) -> Self {
         let found = CLASSES.into_iter().find(|(_, known)| *known == number);
         found.map_or(Self::Default, |(class, _)| class)
@@ -105,21 +105,21 @@ impl Drop for RaisedQos {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use super::ThreadQos;
-    use crate::Unavailable;
+    use crate::{Unavailable, darwin};
 
     pub(super) fn current() -> Result<ThreadQos, Unavailable> {
         // The kernel may know classes that the enumeration has not, so it writes a number.
         let mut class = 0_u32;
         let mut relative = 0;
         // SAFETY: it takes nothing.
-        let thread = unsafe { libc::pthread_self() };
+        let thread = unsafe { darwin::pthread_self() };
         // SAFETY: the thread is the calling one, and both results are there to be written; the
         // enumeration is one of 32 bits.
         let status = unsafe {
-            libc::pthread_get_qos_class_np(thread, (&raw mut class).cast(), &raw mut relative)
+            darwin::pthread_get_qos_class_np(thread, (&raw mut class).cast(), &raw mut relative)
         };
         match status {
             0 => Ok(ThreadQos::of(class)),
@@ -129,15 +129,15 @@ mod system {
 
     pub(super) fn set(class: ThreadQos) -> Result<(), Unavailable> {
         let native = match class {
-            ThreadQos::Background => libc::qos_class_t::QOS_CLASS_BACKGROUND,
-            ThreadQos::Utility => libc::qos_class_t::QOS_CLASS_UTILITY,
-            ThreadQos::Default => libc::qos_class_t::QOS_CLASS_DEFAULT,
-            ThreadQos::Initiated => libc::qos_class_t::QOS_CLASS_USER_INITIATED,
-            ThreadQos::Interactive => libc::qos_class_t::QOS_CLASS_USER_INTERACTIVE,
+            ThreadQos::Background => darwin::qos_class_t::QOS_CLASS_BACKGROUND,
+            ThreadQos::Utility => darwin::qos_class_t::QOS_CLASS_UTILITY,
+            ThreadQos::Default => darwin::qos_class_t::QOS_CLASS_DEFAULT,
+            ThreadQos::Initiated => darwin::qos_class_t::QOS_CLASS_USER_INITIATED,
+            ThreadQos::Interactive => darwin::qos_class_t::QOS_CLASS_USER_INTERACTIVE,
         };
         debug_assert_eq!(native as u32, class.number());
         // SAFETY: only the calling thread's class changes.
-        match unsafe { libc::pthread_set_qos_class_self_np(native, 0) } {
+        match unsafe { darwin::pthread_set_qos_class_self_np(native, 0) } {
             0 => Ok(()),
             code => Err(Unavailable::new("QoS", format!("pthread_set_qos_class_self_np: {code}"))),
         }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(raised(ThreadQos::Interactive, wanted), (None, None));
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_door_says_unavailable() {
         assert_eq!(ThreadQos::current().unwrap_err().door, "QoS");
@@ -175,7 +175,7 @@ mod tests {
         drop(RaisedQos::exactly(ThreadQos::Utility));
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn a_modest_thread_has_its_class_again() {
         ThreadQos::Utility.set().unwrap();

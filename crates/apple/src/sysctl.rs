@@ -61,39 +61,41 @@ impl LiveSysctl {
     /// # Errors
     /// [`Unavailable`] off macOS.
     pub fn open() -> Result<Self, Unavailable> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return Ok(Self { _opened: () });
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         Err(Unavailable::off_macos("sysctl"))
     }
 }
 
 impl SysctlSource for LiveSysctl {
     fn integer(&self, key: &str) -> Option<u64> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return macos::integer(key);
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         unreachable_off_macos(key)
     }
 
     fn text(&self, key: &str) -> Option<String> {
-        #[cfg(target_os = "macos")]
+        #[cfg(any(target_os = "macos", apple_doubles))]
         return macos::text(key);
-        #[cfg(not(target_os = "macos"))]
+        #[cfg(not(any(target_os = "macos", apple_doubles)))]
         unreachable_off_macos(key)
     }
 }
 
 /// `LiveSysctl` cannot be made off macOS, so no key is ever asked for.
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 fn unreachable_off_macos<T>(_key: &str) -> Option<T> {
     None
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod macos {
     use std::ffi::CString;
     use std::ptr;
+
+    use crate::darwin;
 
     /// Fetches the bytes of one value.
     fn bytes(key: &str) -> Option<Vec<u8>> {
@@ -102,7 +104,13 @@ mod macos {
         // SAFETY: `name` is a terminated string; a null buffer asks for the length only, which is
         // written to `length`; nothing is set.
         let status = unsafe {
-            libc::sysctlbyname(name.as_ptr(), ptr::null_mut(), &raw mut length, ptr::null_mut(), 0)
+            darwin::sysctlbyname(
+                name.as_ptr(),
+                ptr::null_mut(),
+                &raw mut length,
+                ptr::null_mut(),
+                0,
+            )
         };
         if status != 0 {
             return None;
@@ -110,7 +118,7 @@ mod macos {
         let mut buffer = vec![0_u8; length];
         // SAFETY: `buffer` has `length` writable bytes, and the kernel writes at most `length`.
         let status = unsafe {
-            libc::sysctlbyname(
+            darwin::sysctlbyname(
                 name.as_ptr(),
                 buffer.as_mut_ptr().cast(),
                 &raw mut length,
@@ -132,7 +140,7 @@ mod macos {
 }
 
 /// The kernel answers integers in 4 or 8 bytes of its own order.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 fn decode_integer(bytes: &[u8]) -> Option<u64> {
     match bytes.len() {
         4 => Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?))),
@@ -142,7 +150,7 @@ fn decode_integer(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Text ends at the first zero byte.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 fn decode_text(bytes: &[u8]) -> Option<String> {
     let text = bytes.split(|&byte| byte == 0).next()?;
     Some(String::from_utf8_lossy(text).into_owned())
@@ -182,7 +190,7 @@ mod tests {
         assert_eq!(decode_text(b"").as_deref(), Some(""));
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_is_no_live_source() {
         assert_eq!(LiveSysctl::open().unwrap_err().door, "sysctl");

@@ -5,14 +5,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Beginnings of the names of crates that are copied.
-const CRATES: &[&str] = &["block2-", "objc2-"];
+const CRATES: &[&str] = &["block2-", "core-foundation-", "macmon-", "objc2-"];
+
+/// Name of the crate that reads sensors. It calls macOS by the crate `libc`, which knows those functions on macOS alone.
+const SENSORS: &str = "macmon-";
+
+/// Declarations of these functions.
+const DECLARATIONS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/doubles/src/c/darwin.rs");
 
 /// Name of the crate whose build script compiles a function of Objective-C. The doubles have the function.
 const HELPER: &str = "objc2-exception-helper-";
 
 /// Words of attributes that name a library which the doubles stand for.
-const LIBRARIES: &[&str] =
-    &["kind = \"framework\"", "link(name = \"objc\"", "link(name = \"gnustep-base\""];
+const LIBRARIES: &[&str] = &[
+    "kind = \"framework\"",
+    "link(name = \"objc\"",
+    "link(name = \"gnustep-base\"",
+    "link(name = \"IOReport\"",
+];
 
 /// Returns the copy of a crate's root file, where rustc is to read one in the place of `argument`.
 pub(super) fn replaced(folder: &Path, argument: &str) -> Result<Option<PathBuf>, String> {
@@ -29,6 +40,9 @@ pub(super) fn replaced(folder: &Path, argument: &str) -> Result<Option<PathBuf>,
         let copy = folder.join(name);
         let wrong = |error: io::Error| format!("{}: {error}", copy.display());
         copy_folder(package, &copy).map_err(wrong)?;
+        if name.starts_with(SENSORS) {
+            declare(&copy.join("src")).map_err(wrong)?;
+        }
         if name.starts_with(HELPER) && inner == Path::new("build.rs") {
             fs::write(copy.join(inner), "fn main() {}\n").map_err(wrong)?;
         }
@@ -73,6 +87,19 @@ fn unlinked(source: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Lets the sources of a crate take functions of macOS from [`DECLARATIONS`] in the place of the crate `libc`.
+fn declare(sources: &Path) -> io::Result<()> {
+    for file in ["clpc.rs", "lib.rs", "metrics.rs", "shared.rs", "sources.rs"] {
+        let path = sources.join(file);
+        let mut text = fs::read_to_string(&path)?.replace("libc::", "crate::darwin::");
+        if file == "lib.rs" {
+            text.push_str(&format!("#[path = {DECLARATIONS:?}]\nmod darwin;\n"));
+        }
+        fs::write(path, text)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
