@@ -28,7 +28,7 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     let wrapper = target.join("rustc");
     write_script(&wrapper, &[Path::new("doubles-rustc"), &sources])?;
     let mut command = cargo(&workspace.root);
-    command.arg("test");
+    command.args(["test", "--tests"]);
     for name in CRATES {
         command.args(["--package", name]);
     }

@@ -28,9 +28,9 @@ mod plan;
 mod planned_operator;
 mod request;
 mod state;
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system;
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 #[path = "coreml/absent/mod.rs"]
 mod system;
 

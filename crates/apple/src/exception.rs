@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 pub(crate) use system::catching;
 
 /// Exception that a call has raised.
@@ -30,7 +30,7 @@ impl fmt::Display for RaisedException {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use std::panic::AssertUnwindSafe;
 

@@ -26,7 +26,7 @@ pub mod coreml;
 #[cfg(apple_doubles)]
 #[path = "../../doubles/src/c/darwin.rs"]
 mod darwin;
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 mod exception;
 pub mod machine_load;
 pub mod qos;

@@ -61,12 +61,26 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             copy_folder(&path, &target)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            fs::write(target, unlinked(&fs::read_to_string(&path)?))?;
+            let source = unlinked(&fs::read_to_string(&path)?);
+            let is_version = path.ends_with(VERSION_FILE);
+            fs::write(target, if is_version { versioned(&source) } else { source })?;
         } else {
             fs::copy(&path, &target)?;
         }
     }
     Ok(())
+}
+
+/// File of objc2 that looks whether this is a version of macOS.
+const VERSION_FILE: &str = "__macro_helpers/os_version.rs";
+
+/// Returns the source of [`VERSION_FILE`] so that it asks the doubles, where it is off macOS.
+fn versioned(source: &str) -> String {
+    source.replace("if cfg!(target_os = \"macos\")", "if true").replace(
+        "    return true;\n}",
+        "    return unsafe { galatea_double_has_version(version.to_u32()) };\n}\n\n\
+             extern \"C\" {\n    fn galatea_double_has_version(version: u32) -> bool;\n}",
+    )
 }
 
 /// Returns a source without attributes that name libraries. Lines keep their numbers.

@@ -122,13 +122,13 @@ impl MultiArray {
     }
 
     /// An array that a model made.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn returned(buffer: Buffer, data_type: ArrayDataType, shape: Vec<usize>) -> Self {
         Self { buffer, data_type, shape, writable: false, surface: false, pages: None }
     }
 
     /// Says that nobody else reads or writes the array's memory, whosever it is.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn become_writable(&mut self) {
         self.writable = true;
     }
@@ -247,7 +247,7 @@ impl MultiArray {
     }
 
     /// Core ML's own.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn buffer(&self) -> &Buffer {
         &self.buffer
     }
@@ -306,7 +306,7 @@ mod tests {
         assert_ne!(kind(0, &[16], None), argument);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_are_no_arrays() {
         let zeroed = MultiArray::zeroed(ArrayDataType::Float32, &[2]).unwrap_err();
@@ -316,7 +316,7 @@ mod tests {
         assert!(surface.text.starts_with("Core ML is unavailable: needs macOS"));
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn arrays_keep_what_is_written_to_them() {
         let from: Vec<u8> = (0..12).collect();
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn an_array_leaves_its_memory() {
         let mut array = MultiArray::zeroed(ArrayDataType::Int32, &[1]).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         );
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn a_window_holds_its_memory_and_is_read_only() {
         let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::zeroed(64));

@@ -150,7 +150,7 @@ mod tests {
         assert!(made(Some(PathBuf::from("/nowhere"))).is_err());
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_nothing_is_compiled() {
         let root = tempfile::tempdir().unwrap();

@@ -39,13 +39,13 @@ impl ArrayDataType {
     }
 
     /// The number that Core ML knows it by.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn number(self) -> isize {
         TYPES.into_iter().find(|row| row.0 == self).map_or(0, |row| row.2)
     }
 
     /// The type with this number.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn of(number: isize) -> Option<Self> {
         TYPES.into_iter().find(|row| row.2 == number).map(|row| row.0)
     }

@@ -1,7 +1,7 @@
 //! Errors of Core ML.
 
 use crate::Unavailable;
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 use crate::exception::RaisedException;
 
 /// At what a call failed.
@@ -53,19 +53,19 @@ impl CoreMlFault {
     }
 
     /// `what` needs a macOS of `version`.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn newer(what: &str, version: &str) -> Self {
         Self::new(CoreMlFaultKind::Version, format!("{what}: needs macOS {version} or later"))
     }
 
     /// The system refused `what`.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn refused(kind: CoreMlFaultKind, what: &str, error: &SystemError) -> Self {
         Self::new(kind, format!("{what}: {}", error.text()))
     }
 
     /// The system raised an exception at `what`.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn raised(kind: CoreMlFaultKind, what: &str, exception: &RaisedException) -> Self {
         Self::new(kind, format!("{what}: {exception}"))
     }
@@ -78,7 +78,7 @@ impl From<Unavailable> for CoreMlFault {
 }
 
 /// Contents of an `NSError`.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 #[derive(Debug, Default)]
 pub(super) struct SystemError {
     pub(super) domain: String,
@@ -89,10 +89,10 @@ pub(super) struct SystemError {
 }
 
 /// Errors under errors that are told.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 pub(super) const DEPTH: usize = 4;
 
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 impl SystemError {
     fn text(&self) -> String {
         self.text_to(DEPTH)

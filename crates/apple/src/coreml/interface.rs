@@ -109,7 +109,7 @@ pub struct DimensionRange {
 
 impl DimensionRange {
     /// The range that an `NSRange` of Core ML's means: `length` sizes from `location` on.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn of(location: usize, length: usize) -> Self {
         // Without a bound, `length` is as large as integers get.
         let bounded = isize::try_from(length).is_ok_and(|length| length < isize::MAX);

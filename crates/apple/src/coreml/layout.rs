@@ -89,7 +89,7 @@ pub(super) fn span_bytes(
 
 /// Returns the number of bytes that may be read of an array's own memory, of which the system counts `counted`. It may
 /// leave out the gaps between rows, but every element lies in the memory.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 pub(super) fn own_bytes(
     counted: usize,
     data_type: ArrayDataType,

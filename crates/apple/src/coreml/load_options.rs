@@ -16,7 +16,7 @@ pub enum ComputeUnits {
 
 impl ComputeUnits {
     /// The number in Core ML's `MLComputeUnits`.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     pub(super) fn number(self) -> isize {
         match self {
             Self::CpuOnly => 0,

@@ -136,7 +136,7 @@ mod tests {
         goes::<super::super::CompletedPrediction>();
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_no_model_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn an_empty_folder_is_no_model() {
         let folder = tempfile::tempdir().unwrap();

@@ -39,7 +39,7 @@ mod tests {
         assert_eq!(fault.kind, CoreMlFaultKind::File);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_is_no_plan() {
         let folder = tempfile::tempdir().unwrap();
@@ -47,14 +47,14 @@ mod tests {
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_are_no_devices() {
         let fault = devices().unwrap_err();
         assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
     }
 
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     #[test]
     fn there_is_a_cpu_from_macos_14_on() {
         match devices() {

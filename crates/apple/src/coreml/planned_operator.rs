@@ -34,5 +34,5 @@ pub struct EnclosingBlock {
 }
 
 /// Depth to which blocks within blocks are followed.
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 pub(super) const DEPTH: usize = 64;

@@ -1,7 +1,7 @@
 //! Requests for predictions, and their results.
 
 use std::fmt;
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CoreMlFault, CoreMlFaultKind, MultiArray, PredictionState};
@@ -97,7 +97,7 @@ impl PendingSubmission {
     }
 
     /// Returns the submission.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn submission(&self) -> Option<&PredictionSubmission> {
         self.0.as_ref().map(|(submission, _)| submission)
     }
@@ -115,18 +115,18 @@ impl Drop for PendingSubmission {
 
 /// Place that holds a submission while Core ML has it. Its handler and whoever started it share the place, and
 /// the first of them to finish answers: where Core ML raises an exception it may never let go of the handler.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 #[derive(Debug, Clone)]
 pub(super) struct SubmissionSlot(Arc<Mutex<Option<PendingSubmission>>>);
 
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 impl SubmissionSlot {
     pub(super) fn new(pending: PendingSubmission) -> Self {
         Self(Arc::new(Mutex::new(Some(pending))))
     }
 
     /// Calls `look` with the submission; none where it has been answered.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn with<R>(&self, look: impl FnOnce(&PredictionSubmission) -> R) -> Option<R> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().and_then(PendingSubmission::submission).map(look)

@@ -34,7 +34,7 @@ impl PredictionState {
     }
 
     /// Core ML's own.
-    #[cfg(target_os = "macos")]
+    #[cfg(any(target_os = "macos", apple_doubles))]
     pub(super) fn buffers(&self) -> &StateBuffers {
         &self.buffers
     }

@@ -12,6 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::refuse;
 
+// Objects of Objective-C are retained and released by its runtime.
+unsafe extern "C-unwind" {
+    fn galatea_double_is_object(address: *const c_void) -> bool;
+    fn objc_retain(object: *const c_void) -> *const c_void;
+    fn objc_release(object: *const c_void);
+}
+
 /// Reference to an object, which owns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CfReference(usize);
@@ -71,11 +78,26 @@ impl LiveObjects {
         found.unwrap_or_else(|| refuse(function, &format!("{:#x} is no live object", of.0)))
     }
 
+    /// Returns whether it is an object of Objective-C, which this table does not have.
+    fn is_foreign(&mut self, of: CfReference) -> bool {
+        // SAFETY: the function only compares the address.
+        !self.table().contains_key(&of) && unsafe { galatea_double_is_object(of.pointer()) }
+    }
+
     fn retain(&mut self, function: &str, of: CfReference) {
+        if self.is_foreign(of) {
+            // SAFETY: it is such an object, and alive.
+            unsafe { objc_retain(of.pointer()) };
+            return;
+        }
         self.find(function, of).owners += 1;
     }
 
     fn release(&mut self, function: &str, of: CfReference) {
+        if self.is_foreign(of) {
+            // SAFETY: it is such an object, and alive; the caller was one of its owners.
+            return unsafe { objc_release(of.pointer()) };
+        }
         let object = self.find(function, of);
         object.owners -= 1;
         if object.owners > 0 {

@@ -6,6 +6,11 @@ use super::darwin::RTLD_DEFAULT;
 use super::played::{MacVersion, PlayedMac};
 use super::{accelerate, bnns, refuse};
 
+unsafe extern "C-unwind" {
+    // Its double is among those of Core ML's classes.
+    fn MLAllComputeDevices() -> *mut c_void;
+}
+
 /// Function of macOS.
 struct KnownSymbol {
     name: &'static str,
@@ -33,6 +38,11 @@ const SYMBOLS: &[KnownSymbol] = &[
         name: "BNNSMatMulWorkspaceSize",
         since: OLDEST,
         address: || bnns::workspace_size as *mut c_void,
+    },
+    KnownSymbol {
+        name: "MLAllComputeDevices",
+        since: MacVersion { major: 14, minor: 0 },
+        address: || MLAllComputeDevices as *mut c_void,
     },
 ];
 

@@ -14,6 +14,7 @@ use objc2_metal::MTLDevice;
 
 use super::super::{CoreMlDevice, CoreMlFault, CoreMlFaultKind};
 use super::{guarded, property};
+use crate::darwin;
 
 type AnyDevice = ProtocolObject<dyn MLComputeDeviceProtocol>;
 
@@ -23,7 +24,7 @@ type AllDevices = unsafe extern "C-unwind" fn() -> *mut NSArray<AnyDevice>;
 pub(in super::super) fn devices() -> Result<Vec<CoreMlDevice>, CoreMlFault> {
     let newer = || CoreMlFault::newer("the list of devices", "14");
     // SAFETY: the name is terminated; a missing function gives null.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"MLAllComputeDevices".as_ptr()) };
+    let found = unsafe { darwin::dlsym(darwin::RTLD_DEFAULT, c"MLAllComputeDevices".as_ptr()) };
     let found = NonNull::new(found).ok_or_else(newer)?;
     // SAFETY: Core ML declares the function of this name with this type.
     let all = unsafe { mem::transmute::<NonNull<c_void>, AllDevices>(found) };
