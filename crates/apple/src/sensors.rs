@@ -44,7 +44,7 @@ pub enum HeatLevel {
 
 impl HeatLevel {
     /// The state with this number; a number that there is not yet counts as the hottest.
-    #[cfg(any(target_os = "macos", test))]
+    #[cfg(any(target_os = "macos", apple_doubles, test))]
     fn of(number: isize) -> Self {
         match number {
             ..=0 => Self::Nominal,
@@ -78,7 +78,7 @@ impl Counters {
 }
 
 /// Reads counters, with a panic as an error: their reader takes some of what it finds for granted.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(target_os = "macos", apple_doubles, test))]
 fn contained<R>(read: impl FnOnce() -> Result<R, Unavailable>) -> Result<R, Unavailable> {
     let panicked = |_| Err(Unavailable::new("sensors", "their reader has panicked".to_owned()));
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(panicked)
@@ -100,7 +100,7 @@ pub fn low_power_mode() -> Result<bool, Unavailable> {
     system::low_power_mode()
 }
 
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 mod system {
     use std::convert::Infallible;
     use std::time::Duration;
@@ -130,7 +130,7 @@ mod system {
     }
 }
 
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", apple_doubles))]
 mod system {
     use std::fmt;
     use std::time::Duration;
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(contained(|| Ok(3)), Ok(3));
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_the_doors_say_unavailable() {
         assert_eq!(Counters::open().unwrap_err().door, "sensors");

@@ -16,7 +16,7 @@ impl Unavailable {
     }
 
     /// The binding needs macOS and this is something else.
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     pub(crate) fn off_macos(door: &'static str) -> Self {
         Self::new(door, format!("needs macOS, this is {}", std::env::consts::OS))
     }

@@ -8,7 +8,7 @@ use super::core_ml;
 use super::core_video::PixelDouble;
 use super::foundation::{
     ArrayDouble, ConstantStringDouble, DictionaryDouble, ErrorDouble, ExceptionDouble,
-    NumberDouble, StringDouble, UrlDouble, ValueDouble,
+    NumberDouble, ProcessDouble, StringDouble, UrlDouble, ValueDouble,
 };
 use super::runtime::{RuntimeClass, root_class};
 
@@ -35,6 +35,7 @@ rows! {
     "NSError" => ErrorDouble,
     "NSException" => ExceptionDouble,
     "NSNumber" => NumberDouble,
+    "NSProcessInfo" => ProcessDouble,
     "NSString" => StringDouble,
     "NSURL" => UrlDouble,
     "NSValue" => ValueDouble,
