@@ -16,6 +16,9 @@ use crate::workspace::WorkspaceFolders;
 /// Crates whose tests run.
 const CRATES: &[&str] = &["galatea-doubles", "galatea-apple"];
 
+/// Tests of the program: they start it, so that all of it is built, but its other tests are not.
+const OF_PROGRAM: &[&str] = &["--package", "galatea-cli", "--test", "played_mac"];
+
 /// Runs the tests.
 pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
@@ -27,18 +30,21 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     std::fs::create_dir_all(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     let wrapper = target.join("rustc");
     write_script(&wrapper, &[Path::new("doubles-rustc"), &sources])?;
-    let mut command = cargo(&workspace.root);
-    command.args(["test", "--tests"]);
-    for name in CRATES {
-        command.args(["--package", name]);
+    let of_crates = CRATES.iter().flat_map(|name| ["--package", *name]).chain(["--tests"]);
+    for arguments in [of_crates.collect(), OF_PROGRAM.to_vec()] {
+        let mut command = cargo(&workspace.root);
+        command
+            .arg("test")
+            .args(arguments)
+            .env("CARGO_TARGET_DIR", &target)
+            .env("RUSTC_WRAPPER", &wrapper)
+            .env("RUSTFLAGS", "--cfg apple_doubles")
+            // Nothing here takes time to run, only to compile.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_DEV_DEBUG", "none");
+        run(&mut command)?;
     }
-    command
-        .env("CARGO_TARGET_DIR", &target)
-        .env("RUSTC_WRAPPER", &wrapper)
-        .env("RUSTFLAGS", "--cfg apple_doubles")
-        // Nothing here takes time to run, only to compile.
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-    run(&mut command)
+    Ok(())
 }
 
 /// `cargo xtask doubles-rustc SOURCES RUSTC ARGUMENT...`, which cargo calls.

@@ -84,7 +84,7 @@ fn report(bytes: u64) {
 fn short() -> bool {
     let read = |path| std::fs::read_to_string(path).ok();
     let level = || LiveSysctl::open().ok()?.integer("kern.memorystatus_vm_pressure_level");
-    match cfg!(target_os = "macos") {
+    match cfg!(any(target_os = "macos", apple_doubles)) {
         true => level().is_some_and(|level| level >= WARNING),
         false => {
             read("/proc/pressure/memory").as_deref().and_then(waiting).unwrap_or(0.0) >= WAITING

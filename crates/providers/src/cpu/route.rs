@@ -201,7 +201,7 @@ mod tests {
         assert!(!COSTS.prefers_blas(ProductSubject::Bf16 { whole: true }, product, threads));
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_is_no_route() {
         assert!(BlasRoute::system().is_none());

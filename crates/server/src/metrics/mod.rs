@@ -71,7 +71,7 @@ pub(crate) fn render(sources: MetricsSources<'_>) -> String {
     let memory = engine.gpus().memory();
     page.extend(gpu_memory::page(&memory));
     // Off a Mac the page is Triton's unless somebody asks for more.
-    let counts = cfg!(target_os = "macos") || config.arithmetic;
+    let counts = cfg!(any(target_os = "macos", apple_doubles)) || config.arithmetic;
     page.extend(apple::page(&apple::AppleFacts {
         gpus: &memory,
         reading: engine.power().state().map(|state| state.reading),

@@ -165,7 +165,8 @@ impl ModelCache {
             // Without the variable, this asks the system's list of users.
             user: std::env::home_dir(),
         };
-        known.caches(cfg!(target_os = "macos")).map(|caches| caches.join("galatea/models"))
+        let on_macos = cfg!(any(target_os = "macos", apple_doubles));
+        known.caches(on_macos).map(|caches| caches.join("galatea/models"))
     }
 
     fn session(
