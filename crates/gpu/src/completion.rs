@@ -45,7 +45,7 @@ const WORD_BYTES: usize = 4;
 
 impl MarkWords {
     fn new(device: &GpuDevice, count: usize) -> Result<Self, GpuError> {
-        let SharedBuffer { buffer, host } = made(device, (count * WORD_BYTES) as u64)?;
+        let SharedBuffer { buffer, host, .. } = made(device, (count * WORD_BYTES) as u64)?;
         let hidden = || GpuError::Refusal("the host does not see marks of copies".to_owned());
         Ok(Self { buffer, host: host.ok_or_else(hidden)?, count })
     }

@@ -7,6 +7,7 @@ mod mapped;
 mod metal_config;
 mod pool;
 mod residency;
+mod resident;
 mod shared;
 
 use wgpu::BufferUsages;
@@ -19,6 +20,7 @@ pub use pool::{
 };
 pub use residency::StreamStatistics;
 pub(crate) use residency::{ResidencyPolicy, WeightResidency, WeightStream};
+pub(crate) use resident::{DeviceKeeper, ResidentBuffer, keeper};
 pub(crate) use shared::{HostBytes, SharedBuffer};
 
 /// Lengths of buffers are multiples of this.

@@ -5,6 +5,8 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 
+use super::resident::ResidentBuffer;
+
 /// Owner of memory that the CPU addresses: the memory is given back when the last one is gone.
 pub(super) trait MappedOwner: fmt::Debug + Send + Sync {}
 
@@ -13,6 +15,8 @@ pub(super) trait MappedOwner: fmt::Debug + Send + Sync {}
 pub(crate) struct SharedBuffer {
     pub(crate) buffer: wgpu::Buffer,
     pub(crate) host: Option<HostBytes>,
+    /// Membership among what stays on the GPU, where the system has that.
+    pub(crate) resident: Option<Arc<ResidentBuffer>>,
 }
 
 /// Address of a buffer's bytes for the CPU. It owns the memory with the buffer, which wgpu may destroy sooner.

@@ -26,11 +26,13 @@ impl GpuDevice {
     ) -> Result<SharedBuffer, GpuError> {
         let size = wanted.bytes;
         let made = self.checked(|| match wanted.reach {
-            BufferReach::Host | BufferReach::Passing => buffers::make(&self.device, size, usage),
+            BufferReach::Host => buffers::make(&self.device, size, usage, self.residents.as_ref()),
+            BufferReach::Passing => buffers::make(&self.device, size, usage, None),
             BufferReach::Device => {
                 let descriptor =
                     wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-                Ok(SharedBuffer { buffer: self.device.create_buffer(&descriptor), host: None })
+                let buffer = self.device.create_buffer(&descriptor);
+                Ok(SharedBuffer { buffer, host: None, resident: None })
             }
         });
         match made {

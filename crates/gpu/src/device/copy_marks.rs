@@ -37,7 +37,7 @@ struct OpenMark {
 struct MarkState {
     next: u32,
     free: Vec<usize>,
-    /// Those whose commands were handed over, in any order.
+    /// Marks whose commands were handed over, in any order.
     open: VecDeque<OpenMark>,
 }
 
@@ -85,7 +85,8 @@ impl CopyMarks {
 impl MarkMemory {
     fn new(device: &wgpu::Device) -> Result<Self, GpuError> {
         let made = || -> Result<(wgpu::Buffer, HostBytes), GpuError> {
-            let SharedBuffer { buffer, host } = buffers::make(device, STEP, POOLED_USAGES)?;
+            let made = buffers::make(device, STEP, POOLED_USAGES, None)?;
+            let SharedBuffer { buffer, host, .. } = made;
             let hidden = || GpuError::Refusal("the host does not see marks of copies".to_owned());
             Ok((buffer, host.ok_or_else(hidden)?))
         };

@@ -26,7 +26,8 @@ use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 use galatea_runtime::DevicePeaks;
 
 use crate::buffers::{
-    self, BufferPool, MemoryStatistics, PoolConfig, ResidencyPolicy, SharedBuffer, StreamStatistics,
+    self, BufferPool, DeviceKeeper, MemoryStatistics, PoolConfig, ResidencyPolicy, SharedBuffer,
+    StreamStatistics,
 };
 use crate::error::GpuError;
 use crate::timers::{DeviceClock, DeviceUsage, ObserverSlot, StampPool, UsageMeter};
@@ -99,6 +100,8 @@ pub struct GpuDevice {
     pipelines: pipelines::PipelineCache,
     pub(crate) pool: Arc<BufferPool<SharedBuffer>>,
     pub(crate) shelves: ResidencyPolicy,
+    /// Keeper of its memory, where the system has residency sets.
+    pub(crate) residents: Option<Arc<DeviceKeeper>>,
     life: life::DeviceLife,
     uploads: uploads::PendingUploads,
     copy_marks: copy_marks::CopyMarks,
@@ -214,6 +217,7 @@ impl GpuDevice {
     ) -> Result<Arc<Self>, GpuError> {
         let OpenedDevice { device, queue } = opened;
         let computes = !matches!(origin, life::DeviceOrigin::Imagined(_));
+        let residents = buffers::keeper(&device);
         let copy_marks = copy_marks::CopyMarks::new(&device, computes)?;
         let life = life::DeviceLife::of(&device, capabilities.software, origin);
         let pipelines = pipelines::PipelineCache::default();
@@ -233,6 +237,7 @@ impl GpuDevice {
             pipelines,
             pool,
             shelves,
+            residents,
             life,
             uploads: uploads::PendingUploads::default(),
             copy_marks,
@@ -434,6 +439,9 @@ impl GpuDevice {
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> QueuedSubmission {
         DeviceCounters::add(&self.counters.submits, 1);
         self.uploads.handed_over();
+        if let Some(residents) = &self.residents {
+            residents.used();
+        }
         self.submit_some(Some(commands))
     }
 

@@ -8,7 +8,7 @@ use galatea_tensor::Tensor;
 
 use crate::buffers::{
     BufferClassKey, BufferPool, BufferReach, BufferRequest, HostBytes, MappedPages, POOLED_USAGES,
-    STEP, SharedBuffer, TakenBuffer, WeightResidency, import,
+    ResidentBuffer, STEP, SharedBuffer, TakenBuffer, WeightResidency, import,
 };
 use crate::device::{DeviceCounters, GpuDevice};
 use crate::error::GpuError;
@@ -24,6 +24,7 @@ const PIECE: usize = 32 << 20;
 pub struct DeviceBlock {
     pub(crate) buffer: wgpu::Buffer,
     host: Option<HostBytes>,
+    resident: Option<Arc<ResidentBuffer>>,
     /// Offset of the bytes in the buffer.
     start: u64,
     place: BufferClassKey,
@@ -34,7 +35,9 @@ pub struct DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let memory = SharedBuffer { buffer: self.buffer.clone(), host: self.host.take() };
+        let host = self.host.take();
+        let resident = self.resident.take();
+        let memory = SharedBuffer { buffer: self.buffer.clone(), host, resident };
         self.pool.give_back(memory, self.place);
     }
 }
@@ -80,8 +83,9 @@ impl DeviceBlock {
     }
 
     fn taken(device: &GpuDevice, taken: TakenBuffer<SharedBuffer>) -> Self {
-        let TakenBuffer { buffer: SharedBuffer { buffer, host }, place } = taken;
-        Self { buffer, host, start: 0, place, pool: Arc::clone(&device.pool), shelf: None }
+        let TakenBuffer { buffer: SharedBuffer { buffer, host, resident }, place } = taken;
+        let pool = Arc::clone(&device.pool);
+        Self { buffer, host, resident, start: 0, place, pool, shelf: None }
     }
 
     fn exact(device: &GpuDevice, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
@@ -178,11 +182,13 @@ impl DeviceBlock {
         if device.reach(bytes) != BufferReach::Host || bytes > most {
             return None;
         }
-        let made = device.checked(|| import(&device.device, &pages)).ok().flatten()?;
-        let taken =
-            device.pool.take_exact(BufferRequest { bytes, reach: BufferReach::Host }, |_| {
-                Ok(SharedBuffer { buffer: made.clone(), host: None })
-            });
+        let made = device
+            .checked(|| import(&device.device, &pages, device.residents.as_ref()))
+            .ok()
+            .flatten()?;
+        let taken = device
+            .pool
+            .take_exact(BufferRequest { bytes, reach: BufferReach::Host }, |_| Ok(made.clone()));
         Some(taken.map(|taken| {
             let mut own = Self::taken(device, taken);
             own.start = pages.offset;

@@ -8,7 +8,9 @@ use galatea_tensor::Tensor;
 use objc2_metal::{MTLDevice, MTLResourceOptions};
 use wgpu::hal::api::Metal;
 
+use super::ImportedBuffer;
 use super::pages::MappedPages;
+use crate::buffers::resident::NativeMember;
 use crate::exception::catching;
 
 /// Returns whether a device can import pages: with Metal it always can.
@@ -17,7 +19,7 @@ pub(super) fn takes(_device: &wgpu::Device) -> bool {
 }
 
 /// A buffer that is those pages, which the kernels only read; none where Metal refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
+pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<ImportedBuffer> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<Metal>() }?;
     let length = usize::try_from(pages.bytes).ok()?;
@@ -39,9 +41,11 @@ pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu:
         )
     };
     let raw = catching(make).ok().flatten()?;
+    let member = Some(NativeMember(raw.clone()));
     // SAFETY: the buffer was made just now and is so long.
     let raw = unsafe { wgpu::hal::metal::Device::buffer_from_raw(raw, pages.bytes) };
     drop(below);
     // SAFETY: the buffer is this device's, has the size and the uses that are described, and is initialised.
-    Some(unsafe { device.create_buffer_from_hal::<Metal>(raw, &super::described(pages)) })
+    let buffer = unsafe { device.create_buffer_from_hal::<Metal>(raw, &super::described(pages)) };
+    Some(ImportedBuffer { buffer, member })
 }

@@ -6,6 +6,7 @@ use galatea_tensor::Tensor;
 use wgpu::hal::api::Vulkan;
 use wgpu::hal::vulkan::{Buffer, Device};
 
+use super::ImportedBuffer;
 use super::pages::{MappedPages, page_bytes};
 
 /// Handle type of pages in Vulkan.
@@ -30,13 +31,14 @@ pub(super) fn takes(device: &wgpu::Device) -> bool {
 }
 
 /// A buffer that is those pages, which the kernels only read; none where the driver refuses.
-pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<wgpu::Buffer> {
+pub(super) fn import(device: &wgpu::Device, pages: &MappedPages) -> Option<ImportedBuffer> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<Vulkan>() }?;
     let raw = buffer(&below, pages)?;
     drop(below);
     // SAFETY: the buffer is this device's, has the size and the uses that are described, and is initialised.
-    Some(unsafe { device.create_buffer_from_hal::<Vulkan>(raw, &super::described(pages)) })
+    let buffer = unsafe { device.create_buffer_from_hal::<Vulkan>(raw, &super::described(pages)) };
+    Some(ImportedBuffer { buffer, member: None })
 }
 
 fn buffer(below: &Device, pages: &MappedPages) -> Option<Buffer> {

@@ -11,6 +11,7 @@ use wgpu::hal::api::Metal;
 use wgpu::hal::metal::Device;
 
 use super::{MappedApi, MappedMemory};
+use crate::buffers::resident::NativeMember;
 use crate::buffers::shared::MappedOwner;
 use crate::exception::catching;
 
@@ -44,8 +45,9 @@ impl MappedApi for Metal {
         let raw = made.ok_or("Metal has no memory for it")?;
         let start: NonNull<u8> = catching(|| raw.contents())?.cast();
         let owner: Arc<dyn MappedOwner> = Arc::new(MetalMemory { buffer: raw.clone() });
+        let member = Some(NativeMember(raw.clone()));
         // SAFETY: the buffer was made just now and is so long.
         let buffer = unsafe { Device::buffer_from_raw(raw, size) };
-        Ok(MappedMemory { buffer, start, owner })
+        Ok(MappedMemory { buffer, start, owner, member })
     }
 }

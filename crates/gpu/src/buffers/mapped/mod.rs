@@ -16,6 +16,7 @@ use std::sync::Arc;
 use wgpu::hal::{self, Device as _};
 use wgpu::{BufferUsages, BufferUses};
 
+use super::resident::{DeviceKeeper, NativeMember};
 use super::shared::{HostBytes, MappedOwner, SharedBuffer};
 use crate::error::GpuError;
 
@@ -31,6 +32,8 @@ struct MappedMemory<A: hal::Api> {
     buffer: A::Buffer,
     start: NonNull<u8>,
     owner: Arc<dyn MappedOwner>,
+    /// The buffer as a residency set knows it, where there are such sets.
+    member: Option<NativeMember>,
 }
 
 /// An interface of wgpu whose buffers can share their memory with others.
@@ -46,7 +49,7 @@ trait MappedApi: hal::Api {
     ) -> Result<MappedMemory<Self>, String>;
 }
 
-/// Makes a buffer of zeros that the CPU addresses.
+/// Makes a buffer of zeros that the CPU addresses, and that a keeper keeps on the device.
 ///
 /// # Errors
 /// Fails when there is no memory, or the device does not see what the CPU writes.
@@ -54,11 +57,12 @@ pub(crate) fn make(
     device: &wgpu::Device,
     size: u64,
     usage: BufferUsages,
+    keeper: Option<&Arc<DeviceKeeper>>,
 ) -> Result<SharedBuffer, GpuError> {
-    let made = match make_below::<NativeApi>(device, size, usage) {
+    let made = match make_below::<NativeApi>(device, size, usage, keeper) {
         Some(made) => made,
         // A device that is not there has memory all the same.
-        None => make_below::<hal::api::Noop>(device, size, usage)
+        None => make_below::<hal::api::Noop>(device, size, usage, keeper)
             .unwrap_or_else(|| Err("the device has another interface".into())),
     };
     made.map_err(|reason| GpuError::Memory { bytes: size, reason })
@@ -69,13 +73,14 @@ fn make_below<A: MappedApi>(
     device: &wgpu::Device,
     size: u64,
     usage: BufferUsages,
+    keeper: Option<&Arc<DeviceKeeper>>,
 ) -> Option<Result<SharedBuffer, String>> {
     // SAFETY: the handle is used for the calls below and not kept.
     let below = unsafe { device.as_hal::<A>() }?;
     let Ok(len) = usize::try_from(size) else { return Some(Err("beyond this machine".into())) };
     let made = A::make(device, &below, size);
     drop(below);
-    Some(made.map(|MappedMemory { buffer, start, owner }| {
+    Some(made.map(|MappedMemory { buffer, start, owner, member }| {
         // SAFETY: the memory has `len` bytes, which nobody else uses.
         unsafe { start.as_ptr().write_bytes(0, len) };
         let descriptor = wgpu::BufferDescriptor {
@@ -87,7 +92,9 @@ fn make_below<A: MappedApi>(
         // SAFETY: the buffer is this device's, has the size and the uses that are described, and is zero.
         let buffer = unsafe { device.create_buffer_from_hal::<A>(buffer, &descriptor) };
         // SAFETY: the memory has `len` initialised bytes from there on for as long as its owner lives.
-        SharedBuffer { buffer, host: Some(unsafe { HostBytes::new(start, len, owner) }) }
+        let host = Some(unsafe { HostBytes::new(start, len, owner) });
+        let resident = keeper.zip(member).map(|(keeper, member)| Arc::new(keeper.join(member)));
+        SharedBuffer { buffer, host, resident }
     }))
 }
 
@@ -142,7 +149,8 @@ mod tests {
             return;
         }
         let device = GpuDevice::open(0).unwrap();
-        let SharedBuffer { buffer, host } = make(&device.device, LARGE, POOLED_USAGES).unwrap();
+        let made = make(&device.device, LARGE, POOLED_USAGES, None).unwrap();
+        let SharedBuffer { buffer, host, .. } = made;
         let host = host.unwrap();
         let last = usize::try_from(LARGE).unwrap() - 4;
         // The device knows a buffer by its use.

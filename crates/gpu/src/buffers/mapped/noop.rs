@@ -18,6 +18,6 @@ impl MappedApi for Noop {
     ) -> Result<MappedMemory<Self>, String> {
         let (buffer, start) = allocated::<Self>(below, size)?;
         let owner: Arc<dyn MappedOwner> = Arc::new(buffer.clone());
-        Ok(MappedMemory { buffer, start, owner })
+        Ok(MappedMemory { buffer, start, owner, member: None })
     }
 }

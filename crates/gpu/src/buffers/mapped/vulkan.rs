@@ -50,6 +50,6 @@ impl MappedApi for Vulkan {
         // SAFETY: the buffer lives until the callback has dropped its owner.
         let buffer =
             unsafe { Buffer::from_raw_externally_owned(raw, Box::new(move || drop(kept))) };
-        Ok(MappedMemory { buffer, start, owner })
+        Ok(MappedMemory { buffer, start, owner, member: None })
     }
 }
