@@ -26,32 +26,6 @@ pub(super) fn json_error(error: ParseError) -> ServingError {
     }
 }
 
-/// Returns the length of a body's JSON part: the whole body if no header gives it.
-///
-/// # Errors
-/// Fails when the header is not a number, or exceeds the length of the body.
-pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usize, ServingError> {
-    let Some(text) = header else { return Ok(body_bytes) };
-    // Read as C does: what follows the digits is ignored.
-    let trimmed = text.trim_start();
-    let (negative, rest) = match trimmed.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
-    };
-    let end = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let length: usize = rest.get(..end).unwrap_or("").parse().map_err(|_| {
-        ServingError::invalid_arg(format!(
-            "Unable to parse Inference-Header-Content-Length, got: {text}"
-        ))
-    })?;
-    if length > body_bytes || (negative && length > 0) {
-        return Err(ServingError::invalid_arg(format!(
-            "inference header size should be in range (0, {body_bytes}), got: {text}"
-        )));
-    }
-    Ok(length)
-}
-
 /// Decodes a request with a JSON part.
 pub(super) fn decode(
     call: &CallContext<'_>,
@@ -516,21 +490,6 @@ fn read_outputs(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_length_header_is_read_as_c_reads_numbers() {
-        assert_eq!(json_length(None, 7).unwrap(), 7);
-        assert_eq!(json_length(Some("12abc"), 20).unwrap(), 12);
-        assert_eq!(json_length(Some("1.5"), 20).unwrap(), 1);
-        assert_eq!(json_length(Some("0"), 20).unwrap(), 0);
-        for (text, message) in [
-            ("abc", "Unable to parse Inference-Header-Content-Length, got: abc"),
-            ("-1", "inference header size should be in range (0, 20), got: -1"),
-            ("21", "inference header size should be in range (0, 20), got: 21"),
-        ] {
-            assert_eq!(json_length(Some(text), 20).unwrap_err().message, message);
-        }
-    }
 
     fn tensor(text: &str, datatype: DataType, elements: usize) -> Result<Vec<u8>, ServingError> {
         let document = JsonDocument::parse(text.as_bytes()).unwrap();

@@ -3,7 +3,6 @@
 
 use galatea_serving::ServingError;
 
-use super::decode;
 use super::message::{ContentType, HttpHead, HttpResponse};
 
 /// Mark before the length of the JSON part in the content types of the clouds.
@@ -42,7 +41,7 @@ impl InferDialect {
         let prefix = match self {
             Self::Kserve => {
                 let header = head.header("inference-header-content-length");
-                return decode::json_length(header, body_bytes);
+                return header_length(header, body_bytes);
             }
             Self::SageMaker => SAGEMAKER,
             Self::VertexAi => VERTEX_AI,
@@ -62,6 +61,32 @@ impl InferDialect {
         }
         response
     }
+}
+
+/// Returns the length of a body's JSON part: the whole body if no header gives it.
+///
+/// # Errors
+/// Fails when the header is not a number, or exceeds the length of the body.
+fn header_length(header: Option<&str>, body_bytes: usize) -> Result<usize, ServingError> {
+    let Some(text) = header else { return Ok(body_bytes) };
+    // Read as C does: what follows the digits is ignored.
+    let trimmed = text.trim_start();
+    let (negative, rest) = match trimmed.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let length: usize = rest.get(..end).unwrap_or("").parse().map_err(|_| {
+        ServingError::invalid_arg(format!(
+            "Unable to parse Inference-Header-Content-Length, got: {text}"
+        ))
+    })?;
+    if length > body_bytes || (negative && length > 0) {
+        return Err(ServingError::invalid_arg(format!(
+            "inference header size should be in range (0, {body_bytes}), got: {text}"
+        )));
+    }
+    Ok(length)
 }
 
 /// The length behind the prefix of a content type; another content type is that of a body of JSON alone.
@@ -95,6 +120,21 @@ fn length_in(text: &str, prefix: &str, body_bytes: usize) -> Result<usize, Servi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_length_header_is_read_as_c_reads_numbers() {
+        assert_eq!(header_length(None, 7).unwrap(), 7);
+        assert_eq!(header_length(Some("12abc"), 20).unwrap(), 12);
+        assert_eq!(header_length(Some("1.5"), 20).unwrap(), 1);
+        assert_eq!(header_length(Some("0"), 20).unwrap(), 0);
+        for (text, message) in [
+            ("abc", "Unable to parse Inference-Header-Content-Length, got: abc"),
+            ("-1", "inference header size should be in range (0, 20), got: -1"),
+            ("21", "inference header size should be in range (0, 20), got: 21"),
+        ] {
+            assert_eq!(header_length(Some(text), 20).unwrap_err().message, message);
+        }
+    }
 
     #[test]
     fn the_content_type_says_where_the_json_ends() {

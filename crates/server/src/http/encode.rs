@@ -4,7 +4,6 @@ use bytes::Bytes;
 use galatea_serving::{InferenceResponse, ModelHandle, OutputTensor, ParameterValue, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
-use super::handlers::list;
 use super::message::{ContentType, HttpResponse};
 use crate::classification;
 use crate::json;
@@ -147,7 +146,7 @@ fn write_output(
     head.extend_from_slice(b",\"datatype\":\"");
     head.extend_from_slice(tensor.dtype().wire_name().as_bytes());
     head.extend_from_slice(b"\",\"shape\":");
-    list(head, tensor.shape(), |out, &dim| json::write_u64(out, dim as u64));
+    json::write_array(head, tensor.shape(), |out, &dim| json::write_u64(out, dim as u64));
     match form {
         OutputForm::Binary => {
             let bytes = wire_bytes(tensor)?;
@@ -170,7 +169,7 @@ fn write_output(
 pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), ServingError> {
     macro_rules! numbers {
         ($type:ty, $write:expr) => {
-            list(out, tensor.as_slice::<$type>()?, $write)
+            json::write_array(out, tensor.as_slice::<$type>()?, $write)
         };
     }
     match tensor.dtype() {

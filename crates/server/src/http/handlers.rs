@@ -44,7 +44,9 @@ pub(super) fn server_metadata(call: &CallContext<'_>) -> EndpointReply {
     out.extend_from_slice(b",\"version\":");
     json::write_str(&mut out, metadata.version.as_bytes());
     out.extend_from_slice(b",\"extensions\":");
-    list(&mut out, &metadata.extensions, |out, name| json::write_str(out, name.as_bytes()));
+    json::write_array(&mut out, &metadata.extensions, |out, name| {
+        json::write_str(out, name.as_bytes())
+    });
     out.push(b'}');
     json_reply(out)
 }
@@ -60,14 +62,16 @@ pub(super) fn model_metadata(call: &CallContext<'_>) -> EndpointReply {
     let mut out = b"{\"name\":".to_vec();
     json::write_str(&mut out, metadata.name.as_bytes());
     out.extend_from_slice(b",\"versions\":");
-    list(&mut out, &metadata.versions, |out, name| json::write_str(out, name.as_bytes()));
+    json::write_array(&mut out, &metadata.versions, |out, name| {
+        json::write_str(out, name.as_bytes())
+    });
     out.extend_from_slice(b",\"platform\":");
     json::write_str(&mut out, metadata.platform.as_bytes());
     for (key, tensors) in [("inputs", &metadata.inputs), ("outputs", &metadata.outputs)] {
         out.extend_from_slice(b",\"");
         out.extend_from_slice(key.as_bytes());
         out.extend_from_slice(b"\":");
-        list(&mut out, tensors, |out, tensor| {
+        json::write_array(&mut out, tensors, |out, tensor| {
             tensor_metadata(out, &tensor.name, tensor.datatype, &tensor.shape);
         });
     }
@@ -81,7 +85,7 @@ fn tensor_metadata(out: &mut Vec<u8>, name: &str, datatype: DataType, shape: &[i
     out.extend_from_slice(b",\"datatype\":\"");
     out.extend_from_slice(datatype.wire_name().as_bytes());
     out.extend_from_slice(b"\",\"shape\":");
-    list(out, shape, |out, dim| json::write_i64(out, *dim));
+    json::write_array(out, shape, |out, dim| json::write_i64(out, *dim));
     out.push(b'}');
 }
 
@@ -107,7 +111,7 @@ fn statistics(call: &CallContext<'_>, model: Option<&str>) -> EndpointReply {
     match call.app.core().model_statistics(model, call.version) {
         Ok(models) => {
             let mut out = b"{\"model_stats\":".to_vec();
-            list(&mut out, &models, write_statistics);
+            json::write_array(&mut out, &models, write_statistics);
             out.push(b'}');
             json_reply(out)
         }
@@ -163,7 +167,7 @@ fn write_statistics(out: &mut Vec<u8>, stats: &ModelStatistics) {
         out.push(b'}');
     }
     out.extend_from_slice(b"},\"batch_stats\":");
-    list(out, &stats.batch_stats, |out, batch| {
+    json::write_array(out, &stats.batch_stats, |out, batch| {
         let first = [("compute_input", batch.compute_input)];
         let rest =
             [("compute_infer", batch.compute_infer), ("compute_output", batch.compute_output)];
@@ -172,7 +176,7 @@ fn write_statistics(out: &mut Vec<u8>, stats: &ModelStatistics) {
         out.push(b'}');
     });
     out.extend_from_slice(b",\"memory_usage\":");
-    list(out, &stats.memory_usage, |out, memory| {
+    json::write_array(out, &stats.memory_usage, |out, memory| {
         out.extend_from_slice(b"{\"type\":");
         json::write_str(out, memory.kind.as_bytes());
         out.extend_from_slice(
@@ -195,16 +199,4 @@ fn members<'a>(out: &mut Vec<u8>, items: impl Iterator<Item = &'a (&'a str, Dura
             format!("{comma}\"{key}\":{{\"count\":{},\"ns\":{}}}", duration.count, duration.ns);
         out.extend_from_slice(text.as_bytes());
     }
-}
-
-/// A JSON array.
-pub(super) fn list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-    out.push(b']');
 }

@@ -7,7 +7,6 @@ use galatea_serving::core::{LoadOverrides, UnloadDependents};
 use galatea_serving::{Core, ServingError};
 
 use super::endpoints::{CallContext, EndpointReply};
-use super::handlers::list;
 use super::message::{ContentType, HttpResponse};
 use crate::blocking::run_blocking;
 use crate::json::{self, JsonDocument, JsonKind};
@@ -22,7 +21,7 @@ pub(super) fn index(call: &CallContext<'_>) -> EndpointReply {
     };
     let models = call.app.core().repository_index(ready);
     let mut out = Vec::new();
-    list(&mut out, &models, |out, model| {
+    json::write_array(&mut out, &models, |out, model| {
         out.extend_from_slice(b"{\"name\":");
         json::write_str(out, model.name.as_bytes());
         let state = model.state.map(|state| state.name().to_owned());

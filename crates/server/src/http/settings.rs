@@ -4,7 +4,6 @@ use galatea_serving::{ErrorCode, ServingError};
 
 use super::decode::json_error;
 use super::endpoints::{CallContext, EndpointReply};
-use super::handlers::list;
 use super::message::{ContentType, HttpMethod, HttpResponse};
 use crate::app::ServerState;
 use crate::json::{self, JsonDocument, JsonKind, JsonValue, WrongType};
@@ -107,7 +106,7 @@ fn write_trace(app: &ServerState, model: &str) -> Vec<u8> {
     let tracer = app.tracer();
     let view = tracer.view(model);
     let mut out = b"{\"trace_level\":".to_vec();
-    list(&mut out, &parse::level_names(view.level), |out, name| {
+    json::write_array(&mut out, &parse::level_names(view.level), |out, name| {
         json::write_str(out, name.as_bytes());
     });
     member(&mut out, "trace_rate", &view.rate.to_string());

@@ -4,7 +4,6 @@ use galatea_serving::ServingError;
 
 use super::decode::json_error;
 use super::endpoints::{CallContext, EndpointReply};
-use super::handlers::list;
 use super::message::{ContentType, HttpResponse};
 use crate::json::{self, JsonDocument, JsonKind, JsonValue};
 use crate::shm;
@@ -32,7 +31,7 @@ pub(super) fn status(call: &CallContext<'_>) -> EndpointReply {
         }
     };
     let mut out = Vec::new();
-    list(&mut out, &regions, |out, region| {
+    json::write_array(&mut out, &regions, |out, region| {
         out.extend_from_slice(b"{\"name\":");
         json::write_str(out, region.name.as_bytes());
         out.extend_from_slice(b",\"key\":");

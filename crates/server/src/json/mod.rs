@@ -12,4 +12,4 @@ mod writer;
 
 pub use access::WrongType;
 pub use reader::{JsonDocument, JsonKind, JsonValue, MAX_DEPTH, ParseError};
-pub use writer::{write_f64, write_i64, write_str, write_u64};
+pub use writer::{write_array, write_f64, write_i64, write_str, write_u64};

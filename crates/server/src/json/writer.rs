@@ -95,6 +95,18 @@ fn layout(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
     }
 }
 
+/// Appends an array, of which `write` appends each item.
+pub fn write_array<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,6 @@ use galatea_serving::{Core, ErrorCode, ServingError};
 use super::{archive, bad_request, status};
 use crate::blocking::run_blocking;
 use crate::http::endpoints::{CallContext, EndpointReply};
-use crate::http::handlers::list;
 use crate::http::infer;
 use crate::http::message::{ContentType, HttpMethod, HttpResponse};
 use crate::json::{self, JsonDocument, JsonKind};
@@ -100,7 +99,7 @@ fn index(call: &CallContext<'_>) -> HttpResponse {
     let ready = |model: &HostedModel| call.app.core().model_ready(&model.name, "").unwrap_or(false);
     let lines: Vec<_> = models.iter().filter(|(_, model)| ready(model)).collect();
     let mut out = b"{\"models\":".to_vec();
-    list(&mut out, &lines, |out, (name, model)| describe(out, name, &model.path));
+    json::write_array(&mut out, &lines, |out, (name, model)| describe(out, name, &model.path));
     out.push(b'}');
     HttpResponse::ok(ContentType::Text, out)
 }
