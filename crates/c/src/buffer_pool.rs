@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use galatea_tensor::{Allocation, MemoryKind};
+use galatea_tensor::{Allocation, MemoryKind, TensorError};
 
 use crate::api_status::CallFailure;
 use crate::caller::SizedStruct;
@@ -166,8 +166,8 @@ unsafe impl Allocation for PooledMemory {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.start()
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.start().cast_const())
     }
     fn len_bytes(&self) -> usize {
         self.len

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use galatea::{DataType, Tensor};
-use galatea_tensor::{ByteString, MemoryKind};
+use galatea_tensor::{ByteString, MemoryKind, TensorError};
 
 use crate::api_status::{ApiStatus, CallFailure};
 use crate::caller::{CallerPointers, SizedStruct};
@@ -103,8 +103,8 @@ unsafe impl galatea_tensor::Allocation for CallerMemory {
     fn kind(&self) -> MemoryKind {
         MemoryKind::Host
     }
-    fn as_ptr(&self) -> *const u8 {
-        self.start
+    fn as_ptr(&self) -> Result<*const u8, TensorError> {
+        Ok(self.start)
     }
     fn len_bytes(&self) -> usize {
         self.len
@@ -183,6 +183,14 @@ pub unsafe extern "C" fn galatea_tensor_wrap(
     })
 }
 
+/// Returns the elements of a tensor, brought to the host where they lie elsewhere.
+fn bytes_of(tensor: &Tensor) -> Result<&[u8], CallFailure> {
+    match tensor.dtype() {
+        DataType::Bytes => Err(wrong("the tensor has byte strings; ask for each of them")),
+        _ => tensor.as_bytes().map_err(run_failure),
+    }
+}
+
 fn byte_count(dtype: DataType, shape: &[usize]) -> Result<usize, CallFailure> {
     let each = dtype.size_bytes();
     let each = each.ok_or_else(|| CallFailure::argument("byte strings have no fixed size"))?;
@@ -241,7 +249,10 @@ pub unsafe extern "C" fn galatea_tensor_describe(
             rank: object.lengths.len(),
             lengths: object.lengths.as_ptr(),
             elements: object.tensor.elements(),
-            bytes: object.tensor.as_bytes().map_or(0, <[u8]>::len),
+            bytes: match object.tensor.dtype() {
+                DataType::Bytes => 0,
+                _ => object.tensor.size_bytes(),
+            },
         };
         caller.report(found, info, "info")
     })
@@ -260,7 +271,7 @@ pub unsafe extern "C" fn galatea_tensor_data(
     let caller = unsafe { CallerPointers::promised() };
     caller.enter(|caller| {
         let object = TENSORS.get(tensor)?;
-        let found = object.tensor.as_bytes().map_err(wrong)?;
+        let found = bytes_of(&object.tensor)?;
         if !bytes.is_null() {
             caller.put(bytes, found.len(), "bytes")?;
         }
@@ -279,7 +290,7 @@ pub unsafe extern "C" fn galatea_tensor_copy(
     let caller = unsafe { CallerPointers::promised() };
     caller.enter(|caller| {
         let object = TENSORS.get(tensor)?;
-        let found = object.tensor.as_bytes().map_err(wrong)?;
+        let found = bytes_of(&object.tensor)?;
         caller.copy_to(found, data.cast::<u8>(), capacity_bytes, "data")
     })
 }
