@@ -248,8 +248,8 @@ impl WorkerChild {
         ask.inputs.iter().map(input).collect()
     }
 
-    /// Puts the outputs of a prediction where there is room for them; where there is too little, keeps all
-    /// of them and says how much it takes.
+    /// Puts the outputs of a prediction where there is room for them; where there is too little or somebody
+    /// holds it, keeps all of them and says how much it takes.
     fn put(
         &self,
         prediction: u64,
@@ -262,8 +262,12 @@ impl WorkerChild {
         for (name, tensor) in &outputs {
             let bytes = blocks::payload_bytes(tensor)?;
             let room = rooms.iter().find(|room| room.name == *name);
+            // An engine may hold the inputs of a prediction for a while after its end. The other side takes their
+            // blocks for free then, but what is held is no room.
             let room = room.and_then(|room| {
-                locked(&self.blocks).get(&room.block).map(|block| block.len_bytes())
+                let mut blocks = locked(&self.blocks);
+                let block = blocks.get_mut(&room.block).and_then(Arc::get_mut);
+                block.map(|block| block.len_bytes())
             });
             short |= room.is_none_or(|room| room < bytes);
             needs.push(wire::OutputNeed { name: name.clone(), bytes: bytes as u64 });

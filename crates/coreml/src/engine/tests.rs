@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -77,6 +78,10 @@ impl EngineModel for FaultyModel {
         }
         if says(&self.path, "hang") {
             return std::mem::forget(done);
+        }
+        if says(&self.path, "keep") {
+            static KEPT: Mutex<Vec<Vec<NamedTensor>>> = Mutex::new(Vec::new());
+            KEPT.lock().unwrap().push(inputs.clone());
         }
         if says(&self.path, "panic") {
             panic!("the model says so");
@@ -251,6 +256,17 @@ fn many_predictions_are_under_way_at_once() {
     for (n, receiver) in (0..32_u8).zip(all) {
         let n = f32::from(n);
         assert_eq!(numbers(receiver.recv().unwrap()), [n * n; 15]);
+    }
+}
+
+#[test]
+fn inputs_that_the_engine_holds_after_the_end_are_no_room_for_outputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(limits());
+    let model = load(&worker, &squares(folder.path(), "keep"));
+    for n in 0..12_u8 {
+        let n = f32::from(n);
+        assert_eq!(numbers(predict(&*model, x(2, n), None)), [n * n; 6]);
     }
 }
 

@@ -398,6 +398,9 @@ struct LentBlocks {
     leases: Vec<RequestBlock>,
 }
 
+/// Offers of room for the outputs of a prediction, of which each may meet a block that the engine still holds.
+const MAX_COLLECTS: usize = 64;
+
 impl PredictionAttempt {
     fn start(self) {
         let prepared = self.model.ready().and_then(|ready| self.placed(ready));
@@ -450,7 +453,7 @@ impl PredictionAttempt {
                 let outputs = found.outputs.iter().map(|placed| lent.output(placed)).collect();
                 (self.done)(outputs);
             }
-            Ok(WorkerReply::NeedsRoom(needs)) => self.collect(lent, id, &needs),
+            Ok(WorkerReply::NeedsRoom(needs)) => self.collect(lent, id, &needs, 1),
             Ok(_) => (self.done)(Err(unexpected(&lent.ready.connection))),
             Err(error) => {
                 self.model.note(&error);
@@ -463,8 +466,15 @@ impl PredictionAttempt {
         }
     }
 
-    /// Asks for outputs that had no room, and remembers how much they take.
-    fn collect(self, mut lent: LentBlocks, prediction: u64, needs: &wire::OutputNeeds) {
+    /// Asks for outputs that had no room, and remembers how much they take. Blocks that were offered before stay
+    /// lent, so that others are offered now.
+    fn collect(
+        self,
+        mut lent: LentBlocks,
+        prediction: u64,
+        needs: &wire::OutputNeeds,
+        attempt: usize,
+    ) {
         let mut rooms = Vec::with_capacity(needs.outputs.len());
         for need in &needs.outputs {
             let bytes = usize::try_from(need.bytes).unwrap_or(usize::MAX);
@@ -481,14 +491,14 @@ impl PredictionAttempt {
         }
         let connection = Arc::clone(&lent.ready.connection);
         let limit = self.model.keeper.limits.prediction;
-        let answered: AnswerCallback = Box::new(move |id, reply| {
-            // Room that was asked for is enough.
-            match reply {
-                Ok(WorkerReply::NeedsRoom(_)) => {
-                    (self.done)(Err(unexpected(&lent.ready.connection)))
-                }
-                reply => self.answered(lent, id, reply),
+        let answered: AnswerCallback = Box::new(move |id, reply| match reply {
+            Ok(WorkerReply::NeedsRoom(_)) if attempt == MAX_COLLECTS => {
+                (self.done)(Err(unexpected(&lent.ready.connection)))
             }
+            Ok(WorkerReply::NeedsRoom(needs)) => {
+                self.collect(lent, prediction, &needs, attempt + 1);
+            }
+            reply => self.answered(lent, id, reply),
         });
         connection.ask(
             WorkerAsk::Collect(wire::CollectCommand { prediction, rooms }),
