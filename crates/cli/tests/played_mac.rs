@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_doubles::c::VARIABLE;
@@ -119,31 +120,46 @@ fn the_selftest_tells_what_a_mac_refuses() {
 struct PlayedServer {
     child: Child,
     metrics: String,
+    log: Arc<Mutex<String>>,
     _repository: tempfile::TempDir,
 }
 
 impl PlayedServer {
     /// Starts it, and waits until its page of metrics can be read.
     fn start(mac: &str, arguments: &[&str]) -> Self {
+        Self::of(galatea(mac), arguments)
+    }
+
+    /// Starts it by a command.
+    fn of(mut command: Command, arguments: &[&str]) -> Self {
         let repository = tempfile::tempdir().unwrap();
-        let mut command = galatea(mac);
         command.arg("serve").arg("--model-repository").arg(repository.path());
         command.args(["--http-port=0", "--allow-grpc=false", "--metrics-port=0"]);
         command.args(["--metrics-interval-ms=0"]).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut log = BufReader::new(child.stdout.take().unwrap());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
         let metrics = loop {
-            let mut line = String::new();
-            assert!(log.read_line(&mut line).unwrap() > 0, "the server has ended: {said}");
-            if let Some((_, address)) = line.split_once("Started Metrics Service at ") {
+            let start = said.len();
+            assert!(lines.read_line(&mut said).unwrap() > 0, "the server has ended: {said}");
+            if let Some((_, address)) = said[start..].split_once("Started Metrics Service at ") {
                 break address.split_whitespace().next().unwrap().trim_matches('"').to_owned();
             }
-            said.push_str(&line);
         };
-        // What is not read would stop the server once it is much.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Self { child, metrics, _repository: repository }
+        let log = Arc::new(Mutex::new(said));
+        keep(lines, Arc::clone(&log));
+        keep(BufReader::new(child.stderr.take().unwrap()), Arc::clone(&log));
+        Self { child, metrics, log, _repository: repository }
+    }
+
+    /// Waits until the log has a text.
+    fn says(&self, text: &str) {
+        let start = Instant::now();
+        while !self.log.lock().unwrap().contains(text) {
+            let waited = start.elapsed();
+            assert!(waited < Duration::from_secs(30), "{}", self.log.lock().unwrap());
+            std::thread::yield_now();
+        }
     }
 
     fn page(&self) -> String {
@@ -171,6 +187,17 @@ impl PlayedServer {
             std::thread::yield_now();
         }
     }
+}
+
+/// Adds lines to a log, in the background: what is not read would stop the server once it is much.
+fn keep(mut lines: impl BufRead + Send + 'static, log: Arc<Mutex<String>>) {
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            log.lock().unwrap().push_str(&line);
+            line.clear();
+        }
+    });
 }
 
 /// The value of a family, with labels where it has some.
@@ -227,6 +254,21 @@ fn counters_that_stand_still_have_no_series() {
         assert_eq!(value(&page, &watts(unit)), None, "{page}");
     }
     assert!(value(&page, &watts("gpu")).unwrap() > 0.0);
+}
+
+#[test]
+fn a_target_is_held_for_the_machine_where_the_watts_of_the_processor_are_not_told() {
+    let mac = "m5-max-128gb,macos=27.0,counters=zeroed";
+    let server = PlayedServer::start(mac, &["--power-target-watts=20"]);
+    server.says("the system shows no watts of the processor: 20 W are held for the whole machine");
+}
+
+#[test]
+fn a_service_without_a_home_is_served() {
+    let mut command = galatea("m1-16gb");
+    command.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+    let server = PlayedServer::of(command, &[]);
+    assert!(server.value("nv_cpu_memory_total_bytes").is_some());
 }
 
 #[test]

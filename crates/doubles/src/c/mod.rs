@@ -20,6 +20,8 @@ mod hid;
 mod host;
 mod io_registry;
 mod io_report;
+#[cfg(test)]
+mod misuse;
 mod played;
 mod power_sources;
 mod qos;
