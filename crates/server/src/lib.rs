@@ -32,6 +32,7 @@ pub mod sagemaker;
 pub mod server;
 mod shm;
 pub mod status;
+mod tasks;
 pub mod tensor_wire;
 pub mod tls;
 pub mod trace;

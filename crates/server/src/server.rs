@@ -15,6 +15,7 @@ use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::FrontEndListener;
 use crate::options::{ListenOptions, ServerOptions};
 use crate::sagemaker::SageMaker;
+use crate::tasks::{boxed, on_blocking_thread};
 use crate::tls::{TlsApplication, acceptor};
 use crate::trace::RequestTracer;
 use crate::{grpc, http};
@@ -60,27 +61,27 @@ impl RunningServer {
         if let Some(place) = &options.grpc {
             let listener = listen(place, &GRPC)?;
             addresses.grpc = listener.address();
-            tasks.spawn(grpc::serve(Arc::clone(&app), listener, options.grpc_settings));
+            tasks.spawn(boxed(grpc::serve(Arc::clone(&app), listener, options.grpc_settings)));
         }
         if let Some(place) = &options.http {
             let listener = listen(place, &HTTP)?;
             addresses.http = listener.address();
-            tasks.spawn(http::serve(Arc::clone(&app), listener));
+            tasks.spawn(boxed(http::serve(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.openai {
             let listener = listen(place, &OPENAI)?;
             addresses.openai = listener.address();
-            tasks.spawn(http::openai::serve(Arc::clone(&app), listener));
+            tasks.spawn(boxed(http::openai::serve(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.metrics {
             let listener = listen(place, &METRICS)?;
             addresses.metrics = listener.address();
-            tasks.spawn(http::serve_metrics(Arc::clone(&app), listener));
+            tasks.spawn(boxed(http::serve_metrics(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.sagemaker {
             let listener = listen(place, &SAGEMAKER)?;
             addresses.sagemaker = listener.address();
-            tasks.spawn(sagemaker::serve(Arc::clone(&app), listener));
+            tasks.spawn(boxed(sagemaker::serve(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.vertex_ai {
             let variable = |name: &str| options.cloud_variable(name);
@@ -88,7 +89,7 @@ impl RunningServer {
                 .map_err(|why| vertex_ai::refusal(&why))?;
             let listener = listen(place, &VERTEX_AI)?;
             addresses.vertex_ai = listener.address();
-            tasks.spawn(vertex_ai::serve(Arc::clone(&app), listener, vertex));
+            tasks.spawn(boxed(vertex_ai::serve(Arc::clone(&app), listener, vertex)));
         }
         Ok(Self { app, addresses, tasks })
     }
@@ -117,7 +118,7 @@ impl RunningServer {
         let rest = timeout.saturating_sub(start.elapsed());
         let app = Arc::clone(&self.app);
         let open = self.app.open_requests();
-        let stopped = tokio::task::spawn_blocking(move || {
+        let stopped = on_blocking_thread(move || {
             let report = app.core().shutdown(rest);
             app.tracer().flush();
             report
@@ -125,13 +126,13 @@ impl RunningServer {
         .await;
         let took = start.elapsed();
         match stopped {
-            Ok(report) => ShutdownReport {
+            Some(report) => ShutdownReport {
                 complete: report.complete && drained,
                 unanswered: report.unanswered.max(open),
                 took,
             },
             // The core's shutdown panicked; nothing is known about what it left.
-            Err(_) => ShutdownReport { complete: false, unanswered: open, took },
+            None => ShutdownReport { complete: false, unanswered: open, took },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Generates messages, service traits and clients of the gRPC front ends, without protoc.
+//! Generates messages and clients of the gRPC front ends, without protoc.
 //!
 //! Run from anywhere: `cargo run --manifest-path crates/server/codegen/Cargo.toml`.
 
@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .out_dir(&out)
         .codec_path("crate::grpc::codec::ProstCodec")
         .build_transport(false)
+        .build_server(false)
         .bytes(".");
     let names = set.file.iter().filter(|file| file.name() == SHARED).flat_map(|file| {
         let messages = file.message_type.iter().map(|message| message.name());

@@ -8,6 +8,7 @@ mod decode;
 mod encode;
 mod grpc_services;
 mod http2;
+mod methods;
 pub mod proto;
 mod reflection;
 mod repository;

@@ -1,4 +1,4 @@
-//! Messages, service traits and clients, generated from `proto/` by `codegen/`.
+//! Messages and clients, generated from `proto/` by `codegen/`.
 
 #![allow(
     missing_docs,

@@ -8,8 +8,6 @@ use http::HeaderMap;
 use http::request::Parts;
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codec::CompressionEncoding;
-use tonic::codegen::Service as _;
 use tracing::Level;
 
 use super::call::{ActiveCall, CallLog};
@@ -19,8 +17,7 @@ use super::http2::{
     AnswerFuture, CallKind, ConnectionCloser, ConnectionSettings, GrpcService, Http2Connection,
     InboundBody, WholeAnswer,
 };
-use super::proto::health::health_server::HealthServer;
-use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
+use super::methods;
 use super::reflection::ReflectionService;
 use super::unary;
 use crate::app::ServerState;
@@ -29,9 +26,7 @@ use crate::in_flight::InFlightCounter;
 use crate::listen::ConnectionPeer;
 use crate::listen::{FrontEndListener, PendingConnection};
 use crate::restricted::EndpointCategory;
-
-/// Largest message in either direction, as in Triton.
-const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
+use crate::tasks::boxed;
 
 /// Settings of connections and answers, as the flags give them.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +52,6 @@ impl Default for GrpcSettings {
         }
     }
 }
-
-/// Accepted compressions of messages.
-const ENCODINGS: [CompressionEncoding; 2] =
-    [CompressionEncoding::Gzip, CompressionEncoding::Deflate];
 
 /// Paths of the services' methods.
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
@@ -102,8 +93,6 @@ fn category(path: &str) -> Option<EndpointCategory> {
 struct GrpcFrontEnd {
     app: Arc<ServerState>,
     service: GrpcServices,
-    inference: GrpcInferenceServiceServer<GrpcServices>,
-    health: HealthServer<GrpcServices>,
     reflection: ReflectionService,
     compression: Option<compression::CompressionLevel>,
 }
@@ -111,16 +100,9 @@ struct GrpcFrontEnd {
 impl GrpcFrontEnd {
     fn new(app: &Arc<ServerState>, settings: &GrpcSettings) -> Self {
         let service = GrpcServices::new(Arc::clone(app));
-        let mut inference = GrpcInferenceServiceServer::new(service.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        for encoding in ENCODINGS {
-            inference = inference.accept_compressed(encoding);
-        }
-        let health = HealthServer::new(service.clone());
         let app = Arc::clone(app);
         let reflection = ReflectionService::new();
-        Self { app, service, inference, health, reflection, compression: settings.compression }
+        Self { app, service, reflection, compression: settings.compression }
     }
 
     /// Why a call is not let in.
@@ -176,24 +158,18 @@ impl GrpcFrontEnd {
     }
 
     async fn call(&self, request: http::Request<InboundBody>) -> http::Response<Body> {
-        let path = request.uri().path();
-        if path.starts_with(INFERENCE) {
-            let coding = self
-                .compression
-                .filter(|_| category(path) == Some(EndpointCategory::Inference))
-                .and_then(|level| level.coding(request.headers()));
-            let Ok(response) = self.inference.clone().call(request).await;
-            match coding {
-                Some(coding) => coding.answer(response),
-                None => response,
-            }
-        } else if path.starts_with(HEALTH) {
-            let Ok(response) = self.health.clone().call(request).await;
-            response
-        } else if let Some(answering) = self.reflection.of(path) {
-            answering(request).await
-        } else {
-            Status::unimplemented("").into_http()
+        if let Some(answering) = self.reflection.of(request.uri().path()) {
+            return answering(request).await;
+        }
+        let coding = self
+            .compression
+            .filter(|_| category(request.uri().path()) == Some(EndpointCategory::Inference))
+            .and_then(|level| level.coding(request.headers()));
+        let response = methods::call(&self.service, request).await;
+        let response = response.unwrap_or_else(|| Status::unimplemented("").into_http());
+        match coding {
+            Some(coding) => coding.answer(response),
+            None => response,
         }
     }
 }
@@ -249,7 +225,8 @@ pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, settings: 
             Ok(knock) => {
                 let app = Arc::clone(&app);
                 let doors = Arc::clone(&doors);
-                tokio::spawn(async move { serve_connection(&app, knock, doors, settings).await });
+                let serving = serve_connection(app, knock, doors, settings);
+                tokio::spawn(boxed(serving));
             }
             Err(error) => {
                 tracing::warn!("failed to accept a gRPC connection: {error}");
@@ -260,7 +237,7 @@ pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, settings: 
 }
 
 async fn serve_connection(
-    app: &Arc<ServerState>,
+    app: Arc<ServerState>,
     knock: PendingConnection,
     doors: Arc<GrpcFrontEnd>,
     settings: GrpcSettings,
@@ -274,7 +251,7 @@ async fn serve_connection(
     let calls = Arc::new(InFlightCounter::default());
     let entry = ConnectionFrontEnd { doors, peer, calls: Arc::clone(&calls) };
     let (connection, remote) = Http2Connection::new(stream, entry, settings.keeping);
-    let closing = tokio::spawn(close(Arc::clone(app), calls, settings, remote));
+    let closing = tokio::spawn(boxed(close(app, calls, settings, remote)));
     if let Err(error) = connection.run().await {
         tracing::debug!("a gRPC connection ended: {error}");
     }

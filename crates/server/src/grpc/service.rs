@@ -7,9 +7,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::grpc_services::GrpcServices;
 use super::proto::health::health_check_response::ServingStatus;
-use super::proto::health::health_server::Health;
 use super::proto::health::{HealthCheckRequest, HealthCheckResponse};
-use super::proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use super::proto::inference::model_metadata_response::TensorMetadata;
 use super::proto::inference::repository_index_response::ModelIndex;
 use super::proto::inference::{
@@ -67,20 +65,25 @@ impl GrpcServices {
     }
 }
 
-#[tonic::async_trait]
-impl GrpcInferenceService for GrpcServices {
-    async fn server_live(&self, _: Request<ServerLiveRequest>) -> UnaryAnswer<ServerLiveResponse> {
+impl GrpcServices {
+    /// Whether the process answers.
+    pub(super) async fn server_live(
+        &self,
+        _: Request<ServerLiveRequest>,
+    ) -> UnaryAnswer<ServerLiveResponse> {
         answer(Ok(ServerLiveResponse { live: self.app.core().is_live() }))
     }
 
-    async fn server_ready(
+    /// Whether it is ready for inference.
+    pub(super) async fn server_ready(
         &self,
         _: Request<ServerReadyRequest>,
     ) -> UnaryAnswer<ServerReadyResponse> {
         answer(Ok(ServerReadyResponse { ready: self.app.core().is_ready() }))
     }
 
-    async fn model_ready(
+    /// Whether a model is.
+    pub(super) async fn model_ready(
         &self,
         request: Request<ModelReadyRequest>,
     ) -> UnaryAnswer<ModelReadyResponse> {
@@ -89,7 +92,8 @@ impl GrpcInferenceService for GrpcServices {
         answer(ready.map(|ready| ModelReadyResponse { ready }))
     }
 
-    async fn server_metadata(
+    /// Name, version and extensions of the server.
+    pub(super) async fn server_metadata(
         &self,
         _: Request<ServerMetadataRequest>,
     ) -> UnaryAnswer<ServerMetadataResponse> {
@@ -101,7 +105,8 @@ impl GrpcInferenceService for GrpcServices {
         }))
     }
 
-    async fn model_metadata(
+    /// Tensors of a model.
+    pub(super) async fn model_metadata(
         &self,
         request: Request<ModelMetadataRequest>,
     ) -> UnaryAnswer<ModelMetadataResponse> {
@@ -126,21 +131,24 @@ impl GrpcInferenceService for GrpcServices {
         }))
     }
 
-    async fn model_infer(
+    /// One request, one response.
+    pub(super) async fn model_infer(
         &self,
         request: Request<ModelInferRequest>,
     ) -> UnaryAnswer<ModelInferResponse> {
         answer(self.infer(request).await)
     }
 
-    async fn system_shared_memory_status(
+    /// Regions of shared memory.
+    pub(super) async fn system_shared_memory_status(
         &self,
         request: Request<SystemSharedMemoryStatusRequest>,
     ) -> UnaryAnswer<SystemSharedMemoryStatusResponse> {
         answer(shm::status(self.app.shared_memory(), &request.get_ref().name))
     }
 
-    async fn system_shared_memory_register(
+    /// Makes a region known.
+    pub(super) async fn system_shared_memory_register(
         &self,
         request: Request<SystemSharedMemoryRegisterRequest>,
     ) -> UnaryAnswer<SystemSharedMemoryRegisterResponse> {
@@ -148,7 +156,8 @@ impl GrpcInferenceService for GrpcServices {
         answer(done.map(|()| SystemSharedMemoryRegisterResponse {}))
     }
 
-    async fn system_shared_memory_unregister(
+    /// Forgets a region, or all of them.
+    pub(super) async fn system_shared_memory_unregister(
         &self,
         request: Request<SystemSharedMemoryUnregisterRequest>,
     ) -> UnaryAnswer<SystemSharedMemoryUnregisterResponse> {
@@ -157,7 +166,8 @@ impl GrpcInferenceService for GrpcServices {
         answer(done.map(|()| SystemSharedMemoryUnregisterResponse {}))
     }
 
-    async fn cuda_shared_memory_status(
+    /// Regions of memory of CUDA devices.
+    pub(super) async fn cuda_shared_memory_status(
         &self,
         request: Request<CudaSharedMemoryStatusRequest>,
     ) -> UnaryAnswer<CudaSharedMemoryStatusResponse> {
@@ -168,30 +178,32 @@ impl GrpcInferenceService for GrpcServices {
         })
     }
 
-    async fn cuda_shared_memory_register(
+    /// Makes a region known.
+    pub(super) async fn cuda_shared_memory_register(
         &self,
         request: Request<CudaSharedMemoryRegisterRequest>,
     ) -> UnaryAnswer<CudaSharedMemoryRegisterResponse> {
         answer(Err(crate::shm::no_cuda(&request.get_ref().name)))
     }
 
-    async fn cuda_shared_memory_unregister(
+    /// Forgets a region, or all of them.
+    pub(super) async fn cuda_shared_memory_unregister(
         &self,
         _: Request<CudaSharedMemoryUnregisterRequest>,
     ) -> UnaryAnswer<CudaSharedMemoryUnregisterResponse> {
         answer(Ok(CudaSharedMemoryUnregisterResponse {}))
     }
 
-    type ModelStreamInferStream = CallResponses;
-
-    async fn model_stream_infer(
+    /// Runs a model for each message of the stream; models answer none, one or many times.
+    pub(super) fn model_stream_infer(
         &self,
         request: Request<Streaming<ModelInferRequest>>,
-    ) -> UnaryAnswer<CallResponses> {
-        Ok(Response::new(stream::start(self, &self.app, request)))
+    ) -> Response<CallResponses> {
+        Response::new(stream::start(self, &self.app, request))
     }
 
-    async fn model_config(
+    /// Configuration of a model.
+    pub(super) async fn model_config(
         &self,
         request: Request<ModelConfigRequest>,
     ) -> UnaryAnswer<ModelConfigResponse> {
@@ -200,7 +212,8 @@ impl GrpcInferenceService for GrpcServices {
         answer(model.map(|model| ModelConfigResponse { config: Some((*model.config()).clone()) }))
     }
 
-    async fn model_statistics(
+    /// Counters of models.
+    pub(super) async fn model_statistics(
         &self,
         request: Request<ModelStatisticsRequest>,
     ) -> UnaryAnswer<ModelStatisticsResponse> {
@@ -212,7 +225,8 @@ impl GrpcInferenceService for GrpcServices {
         }))
     }
 
-    async fn repository_index(
+    /// Contents of the repositories.
+    pub(super) async fn repository_index(
         &self,
         request: Request<RepositoryIndexRequest>,
     ) -> UnaryAnswer<RepositoryIndexResponse> {
@@ -229,7 +243,8 @@ impl GrpcInferenceService for GrpcServices {
         }))
     }
 
-    async fn repository_model_load(
+    /// Loads a model.
+    pub(super) async fn repository_model_load(
         &self,
         request: Request<RepositoryModelLoadRequest>,
     ) -> UnaryAnswer<RepositoryModelLoadResponse> {
@@ -245,7 +260,8 @@ impl GrpcInferenceService for GrpcServices {
         answer(done.await.map(|()| RepositoryModelLoadResponse {}))
     }
 
-    async fn repository_model_unload(
+    /// Unloads a model.
+    pub(super) async fn repository_model_unload(
         &self,
         request: Request<RepositoryModelUnloadRequest>,
     ) -> UnaryAnswer<RepositoryModelUnloadResponse> {
@@ -259,14 +275,16 @@ impl GrpcInferenceService for GrpcServices {
         answer(done.await.map(|()| RepositoryModelUnloadResponse {}))
     }
 
-    async fn trace_setting(
+    /// Reads and changes the settings of request traces.
+    pub(super) async fn trace_setting(
         &self,
         request: Request<TraceSettingRequest>,
     ) -> UnaryAnswer<TraceSettingResponse> {
         answer(settings::trace(&self.app, request.into_inner()))
     }
 
-    async fn log_settings(
+    /// Reads and changes the settings of the log.
+    pub(super) async fn log_settings(
         &self,
         request: Request<LogSettingsRequest>,
     ) -> UnaryAnswer<LogSettingsResponse> {
@@ -274,9 +292,12 @@ impl GrpcInferenceService for GrpcServices {
     }
 }
 
-#[tonic::async_trait]
-impl Health for GrpcServices {
-    async fn check(&self, _: Request<HealthCheckRequest>) -> UnaryAnswer<HealthCheckResponse> {
+impl GrpcServices {
+    /// The state of the server, whichever service is named.
+    pub(super) async fn check(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> UnaryAnswer<HealthCheckResponse> {
         let ready = self.app.core().is_ready();
         let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
         answer(Ok(HealthCheckResponse { status: status.into() }))

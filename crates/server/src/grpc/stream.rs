@@ -29,6 +29,7 @@ use super::proto::inference::{
 };
 use crate::app::ServerState;
 use crate::status::grpc_status;
+use crate::tasks::boxed;
 use crate::trace;
 
 /// Response parameter: true on the last response of a request.
@@ -159,7 +160,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Responses of a call. Dropping them cancels what is under way.
-pub struct CallResponses {
+pub(super) struct CallResponses {
     items: UnboundedReceiver<OutgoingResponse>,
     waiting_bytes: Arc<AtomicUsize>,
     ended: bool,
@@ -230,7 +231,7 @@ pub(super) fn start(
             call.cancel_all();
         }
     });
-    tokio::spawn(read(call, service.clone(), metadata, requests, cancel.clone()));
+    tokio::spawn(boxed(read(call, service.clone(), metadata, requests, cancel.clone())));
     CallResponses { items, waiting_bytes, ended: false, cancel }
 }
 
@@ -362,7 +363,7 @@ impl StreamCall {
     fn heed(&self, room: StreamRoom) {
         if room == StreamRoom::None {
             let cancel = self.cancel.clone();
-            self.runtime.spawn(async move { cancel.cancel() });
+            self.runtime.spawn(boxed(async move { cancel.cancel() }));
         }
     }
 }

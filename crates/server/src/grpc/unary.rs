@@ -12,8 +12,8 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::compression::{self, CompressionLevel, PREFIX_BYTES};
+use super::grpc_services::GrpcServices;
 use super::http2::WholeAnswer;
-use super::proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use super::proto::inference::{ModelInferRequest, ModelInferResponse};
 
 /// Path of the call.
@@ -57,8 +57,8 @@ pub(super) fn first_raw(head: &[u8]) -> Option<usize> {
 }
 
 /// Answers a call whose message is there.
-pub(super) async fn call<S: GrpcInferenceService>(
-    service: &S,
+pub(super) async fn call(
+    services: &GrpcServices,
     head: Parts,
     message: Bytes,
     level: Option<CompressionLevel>,
@@ -68,7 +68,7 @@ pub(super) async fn call<S: GrpcInferenceService>(
         Err(_) => Err(Status::internal("Unable to parse request")),
         Ok(message) => {
             let metadata = MetadataMap::from_headers(head.headers);
-            service
+            services
                 .model_infer(tonic::Request::from_parts(metadata, head.extensions, message))
                 .await
         }

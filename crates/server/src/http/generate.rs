@@ -22,6 +22,7 @@ use super::encode::{write_data, write_parameter};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
 use crate::json::{self, JsonDocument, JsonKind, JsonValue};
+use crate::tasks::boxed;
 
 /// Member whose members are taken as those of the request.
 const NESTED: &str = "parameters";
@@ -181,7 +182,7 @@ async fn many(mut started: StartedInference) -> HttpResponse {
     let (to, pieces) = channel(MAX_EVENTS);
     // There is room, and the receiver is still here.
     drop(to.try_send(piece(first)));
-    tokio::spawn(forward(started, to));
+    tokio::spawn(boxed(forward(started, to)));
     HttpResponse { status, ..HttpResponse::streamed(ContentType::EventStream, pieces) }
 }
 

@@ -16,7 +16,6 @@ use galatea_serving::trace::RequestTrace;
 use galatea_serving::{ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint, ServingError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
-use tokio::task::spawn_blocking;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
 use super::endpoints::{CallContext, EndpointReply, InferDialect, OPENAI, RequestArrival, find_in};
@@ -32,6 +31,7 @@ use crate::openai::request::{self, ChatRequest, CompletionRequest};
 use crate::openai::run::PieceReceiver;
 use crate::openai::tokenize::{self, TokenizeModel};
 use crate::openai::wire::now;
+use crate::tasks::{boxed, on_blocking_thread};
 use crate::trace;
 
 /// Pieces that are written and wait for the connection.
@@ -207,8 +207,8 @@ impl CheckpointSort {
 pub(super) async fn prepare_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let gone = |_| Err(ApiError::internal("the work on this request ended without a result"));
-    spawn_blocking(work).await.unwrap_or_else(gone)
+    let gone = || Err(ApiError::internal("the work on this request ended without a result"));
+    on_blocking_thread(work).await.unwrap_or_else(gone)
 }
 
 /// Both sorts of requests, ready for the engine.
@@ -343,7 +343,7 @@ async fn answered(job: OpenAiJob, running: GenerateStream) -> HttpResponse {
 async fn streamed(job: OpenAiJob, running: GenerateStream) -> HttpResponse {
     let (to, pieces) = channel(MAX_PIECES);
     let (begin, failed) = oneshot::channel();
-    tokio::spawn(forward(job, running, PieceReceiver::new(to, begin)));
+    tokio::spawn(boxed(forward(job, running, PieceReceiver::new(to, begin))));
     match failed.await {
         Ok(error) => refusal(&error),
         Err(_) => HttpResponse::streamed(ContentType::EventStream, pieces),

@@ -15,6 +15,7 @@ use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
 use crate::listen::ConnectionPeer;
 use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
+use crate::tasks::boxed;
 use crate::trace;
 
 /// Bodies beyond this size are decoded where blocking is allowed.
@@ -86,7 +87,7 @@ pub(super) async fn accept(
             Ok(knock) => {
                 let app = Arc::clone(&app);
                 let route = Arc::clone(&route);
-                tokio::spawn(async move { serve_connection(&app, knock, &*route).await });
+                tokio::spawn(boxed(async move { serve_connection(&app, knock, &*route).await }));
             }
             // Out of descriptors, for one; accepting again at once would spin.
             Err(error) => {

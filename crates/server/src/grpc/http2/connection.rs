@@ -34,6 +34,7 @@ use super::stream::{
 };
 use super::stream_event::{StreamEvent, StreamEventSender};
 use super::{AnswerFuture, CallKind, ConnectionSettings, GrpcService, WholeAnswer};
+use crate::tasks::boxed;
 
 /// Bytes that a client may send on all calls of a connection before it waits.
 const CONNECTION_WINDOW: u32 = 16 << 20;
@@ -521,7 +522,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         let (feeder, body) = body(id, &self.tell, &self.read);
         let answering = self.door.call(http::Request::from_parts(parts, body));
         let teller = FailureNotifier { tell: self.tell.clone(), stream: id, done: false };
-        self.set_task(id, tokio::spawn(pump(answering, teller)).abort_handle());
+        self.set_task(id, tokio::spawn(boxed(pump(answering, teller))).abort_handle());
         feeder
     }
 

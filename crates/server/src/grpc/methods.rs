@@ -1,0 +1,175 @@
+//! Methods of the gRPC services by their paths.
+//!
+//! Tonic's framing is compiled once, for bytes, in place of once for each pair of messages.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use prost::Message;
+use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
+use tonic::server::{Grpc, StreamingService, UnaryService};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::codec::{BytesCodec, ProstCodec};
+use super::grpc_services::GrpcServices;
+use super::http2::InboundBody;
+use super::proto::inference::{ModelInferRequest, ModelStreamInferResponse};
+use super::stream::CallResponses;
+use super::unary::MAX_MESSAGE_BYTES;
+
+/// Path of the call that streams in both directions.
+const STREAM_INFER: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
+
+type BytesFuture = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Status>> + Send>>;
+
+/// Rules of a service's messages.
+#[derive(Clone, Copy)]
+enum MessageRules {
+    /// Messages as large as Triton's, which may be compressed.
+    Inference,
+    /// What gRPC takes unless it is told otherwise.
+    Standard,
+}
+
+/// One method that takes a message and gives a message.
+struct UnaryMethod {
+    path: &'static str,
+    rules: MessageRules,
+    answer: fn(GrpcServices, Request<Bytes>) -> BytesFuture,
+}
+
+macro_rules! unary {
+    ($rules:ident, $service:literal, $name:literal, $call:ident) => {
+        UnaryMethod {
+            path: concat!("/", $service, "/", $name),
+            rules: MessageRules::$rules,
+            answer: |services, request| {
+                Box::pin(async move { encoded(services.$call(decoded(request)?).await?) })
+            },
+        }
+    };
+}
+
+macro_rules! inference {
+    ($name:literal, $call:ident) => {
+        unary!(Inference, "inference.GRPCInferenceService", $name, $call)
+    };
+}
+
+const UNARY_METHODS: &[UnaryMethod] = &[
+    inference!("ServerLive", server_live),
+    inference!("ServerReady", server_ready),
+    inference!("ModelReady", model_ready),
+    inference!("ServerMetadata", server_metadata),
+    inference!("ModelMetadata", model_metadata),
+    inference!("ModelInfer", model_infer),
+    inference!("ModelConfig", model_config),
+    inference!("ModelStatistics", model_statistics),
+    inference!("RepositoryIndex", repository_index),
+    inference!("RepositoryModelLoad", repository_model_load),
+    inference!("RepositoryModelUnload", repository_model_unload),
+    inference!("SystemSharedMemoryStatus", system_shared_memory_status),
+    inference!("SystemSharedMemoryRegister", system_shared_memory_register),
+    inference!("SystemSharedMemoryUnregister", system_shared_memory_unregister),
+    inference!("CudaSharedMemoryStatus", cuda_shared_memory_status),
+    inference!("CudaSharedMemoryRegister", cuda_shared_memory_register),
+    inference!("CudaSharedMemoryUnregister", cuda_shared_memory_unregister),
+    inference!("TraceSetting", trace_setting),
+    inference!("LogSettings", log_settings),
+    unary!(Standard, "grpc.health.v1.Health", "Check", check),
+];
+
+/// Answers a call of a method that the services have; none for other paths.
+pub(super) async fn call(
+    services: &GrpcServices,
+    request: http::Request<InboundBody>,
+) -> Option<http::Response<Body>> {
+    let path = request.uri().path();
+    if path == STREAM_INFER {
+        let grpc = Grpc::new(ProstCodec::default());
+        let mut grpc = MessageRules::Inference.applied(grpc);
+        return Some(grpc.streaming(StreamInfer { services: services.clone() }, request).await);
+    }
+    let method = UNARY_METHODS.iter().find(|method| method.path == path)?;
+    let mut grpc = method.rules.applied(Grpc::new(BytesCodec));
+    Some(grpc.unary(UnaryCall { services: services.clone(), method }, request).await)
+}
+
+impl MessageRules {
+    fn applied<C: tonic::codec::Codec>(self, grpc: Grpc<C>) -> Grpc<C> {
+        match self {
+            Self::Inference => grpc
+                .accept_compressed(CompressionEncoding::Gzip)
+                .accept_compressed(CompressionEncoding::Deflate)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                .max_encoding_message_size(MAX_MESSAGE_BYTES),
+            Self::Standard => grpc,
+        }
+    }
+}
+
+struct UnaryCall {
+    services: GrpcServices,
+    method: &'static UnaryMethod,
+}
+
+impl UnaryService<Bytes> for UnaryCall {
+    type Response = Bytes;
+    type Future = BytesFuture;
+
+    fn call(&mut self, request: Request<Bytes>) -> BytesFuture {
+        (self.method.answer)(self.services.clone(), request)
+    }
+}
+
+struct StreamInfer {
+    services: GrpcServices,
+}
+
+impl StreamingService<ModelInferRequest> for StreamInfer {
+    type Response = ModelStreamInferResponse;
+    type ResponseStream = CallResponses;
+    type Future = std::future::Ready<Result<Response<CallResponses>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<ModelInferRequest>>) -> Self::Future {
+        std::future::ready(Ok(self.services.model_stream_infer(request)))
+    }
+}
+
+/// The call with its message read; byte fields share the received buffer.
+fn decoded<M: Message + Default>(request: Request<Bytes>) -> Result<Request<M>, Status> {
+    let (metadata, extensions, bytes) = request.into_parts();
+    let message = M::decode(bytes).map_err(|_| Status::internal("Unable to parse request"))?;
+    Ok(Request::from_parts(metadata, extensions, message))
+}
+
+fn encoded<M: Message>(response: Response<M>) -> Result<Response<Bytes>, Status> {
+    Ok(response.map(|message| message.encode_to_vec().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Paths of the methods of a file that describes services.
+    fn described<'a>(text: &'a str, service: &'a str) -> impl Iterator<Item = String> + 'a {
+        let names = text.split("rpc ").skip(1).filter_map(|rest| rest.split('(').next());
+        names.map(move |name| format!("/{service}/{}", name.trim()))
+    }
+
+    #[test]
+    fn every_method_that_the_services_describe_is_answered() {
+        let inference = include_str!("../../proto/grpc_service.proto");
+        let health = include_str!("../../proto/health.proto");
+        let mut described: Vec<String> = described(inference, "inference.GRPCInferenceService")
+            .chain(described(health, "grpc.health.v1.Health"))
+            .collect();
+        described.sort();
+        let mut answered: Vec<&str> = UNARY_METHODS.iter().map(|method| method.path).collect();
+        answered.push(STREAM_INFER);
+        answered.sort_unstable();
+        assert_eq!(described, answered);
+    }
+}
