@@ -18,6 +18,7 @@ mod explain;
 mod explain_settings;
 pub mod flags;
 mod generate;
+pub mod grpc_client;
 mod http_client;
 mod hwbench;
 mod inspect;

@@ -13,6 +13,7 @@ use galatea_serving::Core;
 use serde_json::{Value, json};
 
 use super::arguments::path;
+use super::grpc_client::{GrpcClient, connect};
 use super::http_client::HttpClient;
 use super::sample::{ModelSample, SampleTensor, answered, difference, from_wire, samples};
 use super::sample_chat::{SampleChats, sample_chats};
@@ -20,7 +21,6 @@ use super::{engine, say, serve};
 use crate::flags::{ParsedCommand, ServerFlags};
 use crate::server_options::{log_settings, server_options};
 use crate::table::table;
-use galatea_server::grpc::client::{GrpcClient, connect};
 use galatea_server::grpc::proto::inference::ModelInferRequest;
 use galatea_server::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
 use galatea_server::grpc::proto::inference::model_infer_request::InferInputTensor;

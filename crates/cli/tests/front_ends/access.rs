@@ -2,7 +2,7 @@
 
 use super::check;
 use galatea_cli::flags::{ParsedCommand, ServerFlags};
-use galatea_server::grpc::client::connect;
+use galatea_cli::grpc_client::connect;
 use galatea_server::grpc::proto::inference::{RepositoryIndexRequest, ServerLiveRequest};
 use tonic::metadata::MetadataValue;
 

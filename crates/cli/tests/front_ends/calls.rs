@@ -129,7 +129,7 @@ fn a_stop_ends_streams_that_rest() {
     let fixture = start(&[]);
     let address = fixture.server.addresses().grpc.unwrap();
     let mut answers = fixture.runtime.block_on(async {
-        let mut client = galatea_server::grpc::client::connect(address).await.unwrap();
+        let mut client = galatea_cli::grpc_client::connect(address).await.unwrap();
         let requests = tokio_stream::once(simple_request()).chain(tokio_stream::pending());
         let mut answers = client.model_stream_infer(requests).await.unwrap().into_inner();
         assert!(answers.message().await.unwrap().unwrap().infer_response.is_some());

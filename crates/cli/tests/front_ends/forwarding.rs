@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use galatea_server::grpc::client::connect;
+use galatea_cli::grpc_client::connect;
 use galatea_server::grpc::proto::inference::ModelInferRequest;
 use galatea_server::grpc::proto::inference::model_infer_request::InferInputTensor;
 use galatea_serving::backend::{

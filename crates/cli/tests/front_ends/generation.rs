@@ -1,6 +1,6 @@
 //! Language models over gRPC, under the names of Triton's vLLM backend.
 
-use galatea_server::grpc::client::{GrpcClient, connect};
+use galatea_cli::grpc_client::{GrpcClient, connect};
 use galatea_server::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
 use galatea_server::grpc::proto::inference::infer_parameter::ParameterChoice;
 use galatea_server::grpc::proto::inference::model_infer_request::InferInputTensor;

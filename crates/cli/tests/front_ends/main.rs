@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use galatea::Engine;
 use galatea_cli::flags::{ParsedCommand, ServerFlags};
+use galatea_cli::grpc_client::connect;
 use galatea_cli::server_options::server_options;
-use galatea_server::grpc::client::connect;
 use galatea_server::grpc::proto::inference::model_infer_request::InferInputTensor;
 use galatea_server::grpc::proto::inference::{
     ModelInferRequest, ModelReadyRequest, ServerLiveRequest, ServerReadyRequest,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_server::grpc::client::connect;
+use galatea_cli::grpc_client::connect;
 use galatea_server::grpc::proto::inference::model_repository_parameter::ParameterChoice;
 use galatea_server::grpc::proto::inference::{
     ModelRepositoryParameter, RepositoryModelLoadRequest,

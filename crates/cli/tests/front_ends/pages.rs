@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use super::check;
 use galatea_cli::flags::{ParsedCommand, ServerFlags};
-use galatea_server::grpc::client::connect;
+use galatea_cli::grpc_client::connect;
 use galatea_server::grpc::proto::inference::{
     RepositoryIndexRequest, RepositoryModelUnloadRequest, ServerLiveRequest,
 };

@@ -1,7 +1,6 @@
 //! The gRPC front end: the KServe v2 service and the standard health check.
 
 mod call;
-pub mod client;
 mod codec;
 mod compression;
 mod decode;

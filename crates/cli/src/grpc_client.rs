@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
-use super::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
+use galatea_server::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
 
 /// An HTTP/2 connection.
 #[derive(Debug, Clone)]
