@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use super::pictures::PictureFormat;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -9,7 +10,7 @@ use crate::ops::bounds::bounded;
 use crate::ops::values::expect_type;
 
 /// Most pixels of a picture: a small file may claim any size.
-const MAX_PIXELS: u64 = 1 << 27;
+pub(super) const MAX_PIXELS: u64 = 1 << 27;
 
 /// The order of colours in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +34,10 @@ pub struct ImageDecoder {
 }
 
 /// Pixels of red, green and blue.
-struct DecodedImage {
-    width: usize,
-    height: usize,
-    rgb: Vec<u8>,
+pub(super) struct DecodedImage {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) rgb: Vec<u8>,
 }
 
 impl ImageDecoder {
@@ -72,6 +73,9 @@ fn decode(bytes: &[u8]) -> Option<DecodedImage> {
     let boxed = bytes.starts_with(&[0, 0, 0, 12, b'j', b'P', b' ', b' ']);
     if boxed || bytes.starts_with(&[0xff, 0x4f, 0xff, 0x51]) {
         return jpeg_2000(bytes);
+    }
+    if let Some(format) = PictureFormat::of(bytes) {
+        return format.decode(bytes);
     }
     // Its default limit of memory is four bytes for each of the most pixels. A reader with limits of
     // its own is generic, and would compile every format's decoder into this crate again.
@@ -131,6 +135,7 @@ impl Operator for ImageDecoder {
 mod tests {
     use super::*;
     use crate::ops::testing::{attributes, one, tensor, text};
+    use crate::ops::vision::pictures::MAX_PICTURE_BYTES;
 
     #[test]
     fn colours_come_in_the_order_that_is_asked_for() {
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_memory_is_the_most_pixels() {
-        assert_eq!(image::Limits::default().max_alloc, Some(MAX_PIXELS * 4));
+        assert_eq!(image::Limits::default().max_alloc, Some(MAX_PICTURE_BYTES));
     }
 
     #[test]

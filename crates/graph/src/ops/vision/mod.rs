@@ -4,6 +4,7 @@ mod affine_grid;
 mod grid_sample;
 mod image_decoder;
 mod non_max_suppression;
+mod pictures;
 mod roi_align;
 
 pub use affine_grid::AffineGrid;
