@@ -1,7 +1,5 @@
 //! The classification extension: the best classes of an output with their labels, instead of the tensor.
 
-use std::cmp::Ordering;
-
 use galatea_serving::{InferenceResponse, ModelHandle, OutputTensor, ServingError};
 use galatea_tensor::{ByteString, DataType, Tensor};
 
@@ -40,17 +38,20 @@ pub(crate) fn classify(
         return Err(ServingError::invalid_arg("classification output tensor too large"));
     }
     let count = usize::try_from(classes).map_or(items, |classes| classes.min(items));
+    let form = ClassTexts { items, count, labels };
     let texts = match tensor.dtype() {
-        DataType::Uint8 => best::<u8>(&tensor, items, count, labels, u8::to_string),
-        DataType::Uint16 => best::<u16>(&tensor, items, count, labels, u16::to_string),
-        DataType::Uint32 => best::<u32>(&tensor, items, count, labels, u32::to_string),
-        DataType::Uint64 => best::<u64>(&tensor, items, count, labels, u64::to_string),
-        DataType::Int8 => best::<i8>(&tensor, items, count, labels, i8::to_string),
-        DataType::Int16 => best::<i16>(&tensor, items, count, labels, i16::to_string),
-        DataType::Int32 => best::<i32>(&tensor, items, count, labels, i32::to_string),
-        DataType::Int64 => best::<i64>(&tensor, items, count, labels, i64::to_string),
-        DataType::Fp32 => best::<f32>(&tensor, items, count, labels, |v| fixed((*v).into())),
-        DataType::Fp64 => best::<f64>(&tensor, items, count, labels, |v| fixed(*v)),
+        DataType::Uint8 => best(&tensor, &form, |v: &u8| rank((*v).into()), u8::to_string),
+        DataType::Uint16 => best(&tensor, &form, |v: &u16| rank((*v).into()), u16::to_string),
+        DataType::Uint32 => best(&tensor, &form, |v: &u32| rank((*v).into()), u32::to_string),
+        DataType::Uint64 => best(&tensor, &form, |v: &u64| rank((*v).into()), u64::to_string),
+        DataType::Int8 => best(&tensor, &form, |v: &i8| signed_rank((*v).into()), i8::to_string),
+        DataType::Int16 => best(&tensor, &form, |v: &i16| signed_rank((*v).into()), i16::to_string),
+        DataType::Int32 => best(&tensor, &form, |v: &i32| signed_rank((*v).into()), i32::to_string),
+        DataType::Int64 => best(&tensor, &form, |v: &i64| signed_rank((*v).into()), i64::to_string),
+        DataType::Fp32 => {
+            best(&tensor, &form, |v: &f32| float_rank((*v).into()), |v| fixed((*v).into()))
+        }
+        DataType::Fp64 => best(&tensor, &form, |v: &f64| float_rank(*v), |v| fixed(*v)),
         datatype @ (DataType::Bool
         | DataType::Fp16
         | DataType::Bf16
@@ -65,37 +66,70 @@ pub(crate) fn classify(
     Ok(Tensor::from_vec(shape, texts)?)
 }
 
-/// Larger values first, and what is no number last: without a place of its own it would leave no order at all.
-fn largest_first<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    let no_number = |value: &T| value.partial_cmp(value).is_none();
-    let by_value = || b.partial_cmp(a).unwrap_or(Ordering::Equal);
-    no_number(a).cmp(&no_number(b)).then_with(by_value)
+/// The texts to write of each row of values.
+struct ClassTexts<'a> {
+    /// Values of a row.
+    items: usize,
+    /// Texts of a row.
+    count: usize,
+    labels: &'a [String],
 }
 
-fn best<T: galatea_tensor::Element + PartialOrd>(
+/// Ranks of numbers: the larger number has the smaller rank.
+fn rank(value: u64) -> u64 {
+    !value
+}
+
+fn signed_rank(value: i64) -> u64 {
+    rank(value.cast_unsigned() ^ (1 << 63))
+}
+
+/// What is no number comes last: without a place of its own it would leave no order at all.
+fn float_rank(value: f64) -> u64 {
+    if value.is_nan() {
+        return u64::MAX;
+    }
+    // Both zeros are equal. The bits of negative numbers grow as the numbers fall.
+    let bits = (value + 0.0).to_bits();
+    rank(if bits >> 63 == 1 { !bits } else { bits | (1 << 63) })
+}
+
+/// Returns the indices of ranks in ascending order, and in their own where ranks are equal.
+fn order(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
+    let mut places: Vec<(u64, usize)> = ranks.zip(0..).collect();
+    // One type for all: a sort is compiled for each type that it sorts.
+    places.sort_unstable();
+    places.into_iter().map(|(_, index)| index).collect()
+}
+
+fn best<T: galatea_tensor::Element>(
     tensor: &Tensor,
-    items: usize,
-    count: usize,
-    labels: &[String],
+    form: &ClassTexts<'_>,
+    rank: impl Fn(&T) -> u64,
     print: impl Fn(&T) -> String,
 ) -> Result<Vec<ByteString>, ServingError> {
     let mut texts = Vec::new();
-    if items == 0 {
+    if form.items == 0 {
         return Ok(texts);
     }
-    for row in tensor.as_slice::<T>()?.chunks_exact(items) {
-        let mut order: Vec<(usize, &T)> = row.iter().enumerate().collect();
-        order.sort_by(|(_, a), (_, b)| largest_first(*a, *b));
-        for (index, value) in order.into_iter().take(count) {
-            let mut text = format!("{}:{index}", print(value));
-            if let Some(label) = labels.get(index) {
-                text.push(':');
-                text.push_str(label);
-            }
-            texts.push(ByteString::from(text));
+    for row in tensor.as_slice::<T>()?.chunks_exact(form.items) {
+        for index in order(row.iter().map(&rank)).into_iter().take(form.count) {
+            let Some(value) = row.get(index) else { continue };
+            texts.push(form.text(index, print(value)));
         }
     }
     Ok(texts)
+}
+
+impl ClassTexts<'_> {
+    fn text(&self, index: usize, value: String) -> ByteString {
+        let mut text = format!("{value}:{index}");
+        if let Some(label) = self.labels.get(index) {
+            text.push(':');
+            text.push_str(label);
+        }
+        ByteString::from(text)
+    }
 }
 
 /// A number as C's `%f` prints it.
@@ -123,6 +157,19 @@ mod tests {
         let result = classify(&integers, 9, false, &labels).unwrap();
         assert_eq!(result.shape(), [4]);
         assert_eq!(texts(&result), ["9:1:dog", "5:2", "0:0:cat", "-1:3"]);
+    }
+
+    #[test]
+    fn ranks_are_in_the_order_of_the_numbers() {
+        let floats = [f64::INFINITY, 1e300, 1.5, 5e-324, 0.0, -5e-324, -1.0, f64::NEG_INFINITY];
+        let ranks: Vec<u64> = floats.map(float_rank).to_vec();
+        assert!(ranks.is_sorted_by(|a, b| a < b));
+        assert_eq!(float_rank(0.0), float_rank(-0.0));
+        assert!(ranks.iter().all(|rank| *rank < float_rank(f64::NAN)));
+        assert_eq!(float_rank(f64::NAN), float_rank(-f64::NAN));
+        let integers = [i64::MAX, 1, 0, -1, i64::MIN].map(signed_rank);
+        assert!(integers.is_sorted_by(|a, b| a < b));
+        assert!(rank(u64::MAX) < rank(0));
     }
 
     #[test]
