@@ -9,8 +9,8 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, c_library, chips, dependencies, doubles, examples, gpu, macos, msl, names, neon, python, rooms,
-    sizes, targets,
+    arrows, c_library, chips, dependencies, doubles, examples, gpu, macos, msl, names, neon,
+    python, rooms, sizes, targets,
 };
 
 /// One check that can run alone.

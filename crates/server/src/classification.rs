@@ -84,7 +84,7 @@ fn signed_rank(value: i64) -> u64 {
     rank(value.cast_unsigned() ^ (1 << 63))
 }
 
-/// What is no number comes last: without a place of its own it would leave no order at all.
+/// NaN comes last: without a place of its own it would leave no order at all.
 fn float_rank(value: f64) -> u64 {
     if value.is_nan() {
         return u64::MAX;

@@ -29,7 +29,7 @@ type BytesFuture = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Status>> 
 enum MessageRules {
     /// Messages as large as Triton's, which may be compressed.
     Inference,
-    /// What gRPC takes unless it is told otherwise.
+    /// Rules of gRPC where nobody says otherwise.
     Standard,
 }
 

@@ -1,4 +1,4 @@
-//! What is said of a backend that this server has not.
+//! The error of a backend that this server has not.
 
 use std::sync::Arc;
 

@@ -2,15 +2,12 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::pictures::PictureFormat;
+use super::pictures::{DecodedImage, MAX_PIXELS, PictureFormat};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::bounded;
 use crate::ops::values::expect_type;
-
-/// Most pixels of a picture: a small file may claim any size.
-pub(super) const MAX_PIXELS: u64 = 1 << 27;
 
 /// The order of colours in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +28,6 @@ pub enum PixelFormat {
 pub struct ImageDecoder {
     /// The order of colours.
     pub pixel_format: PixelFormat,
-}
-
-/// Pixels of red, green and blue.
-pub(super) struct DecodedImage {
-    pub(super) width: usize,
-    pub(super) height: usize,
-    pub(super) rgb: Vec<u8>,
 }
 
 impl ImageDecoder {

@@ -11,7 +11,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::image_decoder::{DecodedImage, MAX_PIXELS};
+/// Most pixels of a picture: a small file may claim any size.
+pub(super) const MAX_PIXELS: u64 = 1 << 27;
 
 /// Most bytes of a decoder's buffer: four for each pixel.
 pub(super) const MAX_PICTURE_BYTES: u64 = MAX_PIXELS * 4;
@@ -22,6 +23,13 @@ pub(super) enum PictureFormat {
     Jpeg,
     Png,
     Webp,
+}
+
+/// Pixels of red, green and blue.
+pub(super) struct DecodedImage {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) rgb: Vec<u8>,
 }
 
 /// Samples of 8 bits as a decoder gives them.

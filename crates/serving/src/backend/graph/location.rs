@@ -109,7 +109,7 @@ pub(super) fn routing(
     Ok(PlacementOptions { goal, ..base.clone() })
 }
 
-/// What a model's parameters say that units are chosen by.
+/// Returns the goal that a model's parameters name.
 ///
 /// # Errors
 /// INVALID_ARG with what was found and what was expected.

@@ -118,8 +118,7 @@ impl TensorflowBackend {
     }
 }
 
-/// What a version's folder holds that TensorFlow can run: the folder itself, as TensorFlow Serving has it, or what
-/// lies in it.
+/// Finds what TensorFlow can run of a version: the folder itself, as TensorFlow Serving has it, or what lies in it.
 fn candidates(folder: &Path) -> Vec<PathBuf> {
     if folder.join(SAVED).is_file() {
         return vec![folder.to_owned()];
