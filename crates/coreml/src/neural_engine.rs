@@ -122,7 +122,7 @@ mod tests {
         assert!((one.halves_per_second() - two.halves_per_second()).abs() < 1.0);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_is_none() {
         assert_eq!(NeuralEngine::detect(), None);

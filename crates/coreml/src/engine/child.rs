@@ -32,7 +32,7 @@ const THREADS: usize = 4;
 /// # Errors
 /// Fails when standard input is no socket, or what comes from it is no message.
 pub fn serve_here() -> io::Result<()> {
-    if cfg!(target_os = "macos") {
+    if cfg!(any(target_os = "macos", apple_doubles)) {
         serve(Arc::new(CoreMl))
     } else {
         serve(Arc::new(ProgramInterpreter))

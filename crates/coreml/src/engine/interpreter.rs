@@ -35,7 +35,7 @@ fn function(path: &Path, name: Option<&str>) -> Result<coreml::CoreMlFunction, E
 }
 
 impl InterpretedModel {
-    fn load(compiled: &Path, options: &EngineLoadOptions) -> Result<Self, EngineError> {
+    pub(super) fn load(compiled: &Path, options: &EngineLoadOptions) -> Result<Self, EngineError> {
         let function = function(compiled, options.function.as_deref())?;
         let failed = |error: &dyn fmt::Display| {
             EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", compiled.display()))
@@ -123,7 +123,7 @@ struct InterpreterStates {
     last: AtomicU64,
 }
 
-struct InterpretedModel {
+pub(super) struct InterpretedModel {
     interface: EngineInterface,
     executable: Box<dyn Executable>,
     compiled: PathBuf,
@@ -219,6 +219,28 @@ impl InterpretedModel {
         }
         let names = self.interface.outputs.iter().map(|feature| feature.name.clone());
         Ok(names.zip(given).collect())
+    }
+}
+
+// The doubles of Core ML have states in memory of their own.
+#[cfg(all(test, apple_doubles))]
+impl InterpretedModel {
+    /// Predicts on tensors of the states, which change; on none where the model has none.
+    pub(super) fn run_on(
+        &self,
+        given: Vec<NamedTensor>,
+        states: &mut BTreeMap<String, Tensor>,
+    ) -> Result<Vec<NamedTensor>, EngineError> {
+        if states.is_empty() {
+            return self.run(given, None);
+        }
+        let number = self.new_state()?;
+        let held = self.state(number)?;
+        *held.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(states);
+        let result = self.run(given, Some(number));
+        *states = std::mem::take(&mut held.lock().unwrap_or_else(PoisonError::into_inner));
+        self.drop_state(number);
+        result
     }
 }
 

@@ -80,11 +80,12 @@ pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<ChosenEngine
         choice.set(name, value).unwrap_or_else(unknown)?;
     }
     let Some((worker, cache)) = shared() else { return Ok(None) };
-    let engine: Arc<dyn CoreMlEngine> = match (choice.runs(), cfg!(target_os = "macos")) {
-        (true, _) => worker,
-        (false, true) => Arc::new(CoreMl),
-        (false, false) => Arc::new(ProgramInterpreter),
-    };
+    let engine: Arc<dyn CoreMlEngine> =
+        match (choice.runs(), cfg!(any(target_os = "macos", apple_doubles))) {
+            (true, _) => worker,
+            (false, true) => Arc::new(CoreMl),
+            (false, false) => Arc::new(ProgramInterpreter),
+        };
     Ok(Some((engine, cache, power::options(choice.power))))
 }
 
@@ -125,7 +126,7 @@ impl EngineChoice {
 
     /// Returns whether a worker runs partitions.
     pub(crate) fn runs(&self) -> bool {
-        self.worker.unwrap_or(cfg!(target_os = "macos")) && HOST.get().is_some()
+        self.worker.unwrap_or(cfg!(any(target_os = "macos", apple_doubles))) && HOST.get().is_some()
     }
 
     /// Returns, as text, the settings that results depend on.

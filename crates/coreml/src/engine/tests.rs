@@ -19,9 +19,21 @@ use galatea_testkit::mil;
 use super::*;
 use crate::{ConvertOptions, NewFunction, NewState, convert, convert_functions};
 
-/// The interpreter, with models that do what their names say.
+#[cfg(apple_doubles)]
+#[path = "doubles_tests.rs"]
+mod doubles;
+
+/// An engine with models that do what their names say.
 #[derive(Debug)]
 struct Faulty;
+
+/// The engine of this machine: the interpreter, and Core ML where there are doubles of it.
+fn inner() -> &'static dyn CoreMlEngine {
+    #[cfg(apple_doubles)]
+    return doubles::played_core_ml();
+    #[cfg(not(apple_doubles))]
+    &ProgramInterpreter
+}
 
 #[derive(Debug)]
 struct FaultyModel {
@@ -39,7 +51,7 @@ impl CoreMlEngine for Faulty {
     }
 
     fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
-        ProgramInterpreter.compile(package, into)
+        inner().compile(package, into)
     }
 
     fn load(
@@ -47,7 +59,7 @@ impl CoreMlEngine for Faulty {
         compiled: &Path,
         options: &EngineLoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        let inner = ProgramInterpreter.load(compiled, options)?;
+        let inner = inner().load(compiled, options)?;
         Ok(Arc::new(FaultyModel { path: compiled.to_owned(), inner }))
     }
 
@@ -56,7 +68,7 @@ impl CoreMlEngine for Faulty {
         compiled: &Path,
         options: &EngineLoadOptions,
     ) -> Result<Vec<EnginePlannedOperator>, EngineError> {
-        ProgramInterpreter.plan(compiled, options)
+        inner().plan(compiled, options)
     }
 }
 
@@ -168,8 +180,8 @@ fn squares(folder: &Path, name: &str) -> PathBuf {
 /// A model that adds what it is given to its state and gives the sum.
 fn sums(folder: &Path) -> PathBuf {
     let (bytes, _weights) = mil::case("control/state_that_sums_what_it_is_given").model();
-    let path = folder.join("sums.mlmodel");
-    fs::write(&path, bytes).unwrap();
+    let path = squares(folder, "sums");
+    fs::write(path.join("Data/com.apple.CoreML/model.mlmodel"), bytes).unwrap();
     path
 }
 
@@ -419,7 +431,7 @@ fn a_worker_ends_when_nobody_needs_it() {
     }
 }
 
-#[cfg(not(target_os = "macos"))]
+#[cfg(not(any(target_os = "macos", apple_doubles)))]
 #[test]
 fn off_macos_core_ml_says_that_there_is_none() {
     let folder = tempfile::tempdir().unwrap();

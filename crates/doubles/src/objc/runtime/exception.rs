@@ -1,6 +1,7 @@
 //! Exceptions, which unwind the stack as those of macOS do: Rust's `catch_unwind` ends the process where one meets
 //! it, and so does one that no frame catches.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::process;
 
@@ -35,19 +36,63 @@ unsafe extern "C-unwind" {
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
 }
 
+/// Function that may raise, with what it is called with.
+type RaisingCode = unsafe extern "C-unwind" fn(*mut c_void);
+
+unsafe extern "C-unwind" {
+    fn galatea_doubles_try_catch(
+        code: RaisingCode,
+        context: *mut c_void,
+        place: *mut *mut c_void,
+    ) -> u8;
+}
+
+thread_local! {
+    /// Frames of this thread that catch exceptions.
+    static CATCHING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a frame until it is dropped.
+struct CatchingFrame;
+
+impl CatchingFrame {
+    fn new() -> Self {
+        CATCHING.set(CATCHING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for CatchingFrame {
+    fn drop(&mut self) {
+        CATCHING.set(CATCHING.get() - 1);
+    }
+}
+
+/// The function of objc2's that runs another one and catches what it raises.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn objc2_exception_helper_0_1_try_catch(
+    code: RaisingCode,
+    context: *mut c_void,
+    place: *mut *mut ObjectHead,
+) -> u8 {
+    let _frame = CatchingFrame::new();
+    // SAFETY: the caller asks for the same.
+    unsafe { galatea_doubles_try_catch(code, context, place.cast()) }
+}
+
 unsafe extern "C" {
     /// Place where the frame of `try_catch` goes on with an exception.
     fn galatea_doubles_landing();
 }
 
-// The function of objc2's that runs another one and catches what it raises. The frame keeps the place for the
+// A function that runs another one and catches what it raises. The frame keeps the place for the
 // exception; the personality says that it goes on at `galatea_doubles_landing`.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".text",
-    ".globl objc2_exception_helper_0_1_try_catch",
+    ".globl galatea_doubles_try_catch",
     ".globl galatea_doubles_landing",
-    "objc2_exception_helper_0_1_try_catch:",
+    "galatea_doubles_try_catch:",
     ".cfi_startproc",
     ".cfi_personality 0x1b, galatea_doubles_personality",
     "push rbx",
@@ -75,9 +120,9 @@ std::arch::global_asm!(
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
     ".text",
-    ".globl objc2_exception_helper_0_1_try_catch",
+    ".globl galatea_doubles_try_catch",
     ".globl galatea_doubles_landing",
-    "objc2_exception_helper_0_1_try_catch:",
+    "galatea_doubles_try_catch:",
     ".cfi_startproc",
     ".cfi_personality 0x1b, galatea_doubles_personality",
     "stp x29, x30, [sp, -32]!",
@@ -149,6 +194,11 @@ unsafe extern "C" fn cleanup(_reason: c_int, exception: *mut UnwindException) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn objc_exception_throw(object: *mut ObjectHead) -> ! {
+    // Where no frame catches, macOS ends the process before anything is dropped. A thread of Rust's has a frame that
+    // would come first.
+    if CATCHING.get() == 0 {
+        process::abort();
+    }
     // SAFETY: what is raised is alive, or null.
     unsafe { retain(object) };
     let exception = UnwindException {
