@@ -4,17 +4,31 @@
 //! link, which rustc refuses elsewhere. So cargo calls this program in the place of rustc (`RUSTC_WRAPPER`), and it
 //! hands rustc copies of those crates' sources that name none. `Cargo.lock` stays as it is.
 
+mod probes;
 mod sources;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::macos::write_script;
 use crate::process::{cargo, run};
 use crate::workspace::WorkspaceFolders;
+use probes::WatchedCrate;
 
-/// Crates whose tests run.
-const CRATES: &[&str] = &["galatea-doubles", "galatea-apple"];
+/// Tests of the crates that bind macOS's libraries, and of the one that runs models in Core ML.
+const OF_CRATES: &[&str] = &[
+    "--package",
+    "galatea-doubles",
+    "--package",
+    "galatea-apple",
+    "--package",
+    "galatea-coreml",
+    "--lib",
+    "--test",
+    "core_ml",
+    "--test",
+    "doubles",
+];
 
 /// Tests of the program: they start it, so that all of it is built, but its other tests are not.
 const OF_PROGRAM: &[&str] = &["--package", "galatea-cli", "--test", "played_mac"];
@@ -30,8 +44,11 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     std::fs::create_dir_all(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     let wrapper = target.join("rustc");
     write_script(&wrapper, &[Path::new("doubles-rustc"), &sources])?;
-    let of_crates = CRATES.iter().flat_map(|name| ["--package", *name]).chain(["--tests"]);
-    for arguments in [of_crates.collect(), OF_PROGRAM.to_vec()] {
+    for (name, _) in probes::WATCHED {
+        let seen = sources.join(format!("{name}.seen"));
+        std::fs::write(&seen, "").map_err(|error| format!("{}: {error}", seen.display()))?;
+    }
+    let tests = |arguments: &[&str]| {
         let mut command = cargo(&workspace.root);
         command
             .arg("test")
@@ -42,9 +59,11 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
             // Nothing here takes time to run, only to compile.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_DEV_DEBUG", "none");
-        run(&mut command)?;
-    }
-    Ok(())
+        run(&mut command)
+    };
+    tests(OF_CRATES)?;
+    probes::report(&sources)?;
+    tests(OF_PROGRAM)
 }
 
 /// `cargo xtask doubles-rustc SOURCES RUSTC ARGUMENT...`, which cargo calls.
@@ -52,14 +71,39 @@ pub(crate) fn compile(arguments: &[String]) -> Result<(), String> {
     let [folder, rustc, rest @ ..] = arguments else {
         return Err("doubles-rustc: expected a folder, rustc and its arguments".to_owned());
     };
+    let folder = Path::new(folder);
     let mut command = Command::new(rustc);
+    let mut watched = None;
     for argument in rest {
-        match sources::replaced(Path::new(folder), argument)? {
+        if let Some(found) = WatchedCrate::of(argument, folder) {
+            found.copy()?;
+            command.arg(found.to.join("lib.rs"));
+            watched = Some(found);
+            continue;
+        }
+        match sources::replaced(folder, argument)? {
             Some(copy) => command.arg(copy),
             None => command.arg(argument),
         };
     }
     let status = command.status().map_err(|error| format!("{rustc}: {error}"))?;
-    // rustc has said why.
-    if status.success() { Ok(()) } else { std::process::exit(status.code().unwrap_or(1)) }
+    if !status.success() {
+        // rustc has said why.
+        std::process::exit(status.code().unwrap_or(1));
+    }
+    match (watched, listed(rest)) {
+        (Some(watched), Some(list)) if list.exists() => watched.correct(&list),
+        _ => Ok(()),
+    }
+}
+
+/// File in which rustc, called with these arguments, lists the sources that it read.
+fn listed(arguments: &[String]) -> Option<PathBuf> {
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)
+    };
+    let extra = arguments.iter().find_map(|argument| argument.strip_prefix("extra-filename="))?;
+    let name = after("--crate-name")?;
+    Some(Path::new(after("--out-dir")?).join(format!("{name}{extra}.d")))
 }
