@@ -127,7 +127,7 @@ def test_mistakes_are_named(program, tmp_path, images):
     # What no model could change is a mistake of usage.
     for flags, text, expected in [
         (["--output", out, "--mode", "static"], "needs samples", 1),
-        ([], "--output FILE.onnx is missing", 1),
+        ([], "--output is missing", 2),
         (["--output", tmp_path / "a.bin"], "expects a file *.onnx", 1),
         (["--output", out, "--calibration", tmp_path / "none.npz"], "none.npz", 1),
         (["--output", out, "--calibration", tmp_path], "there is no .npz file", 1),

@@ -34,7 +34,7 @@ def test_mistakes_are_named(program, tmp_path):
         (["--inspect", broken], "version Some(9)", 1),
         (["--inspect", tmp_path / "none"], "cannot be read", 1),
         (["--merge", "--output", tmp_path / "x"], "--merge needs files", 1),
-        (["--merge", broken], "--output FILE is missing", 1),
+        (["--merge", broken], "--output is missing", 2),
         ([DIGITS, "--strategy", "luck"], "exhaustive, grid, adaptive, genetic", 2),
         ([DIGITS, "--database", broken], "version Some(9)", 1),
     ]:

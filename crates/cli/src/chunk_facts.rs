@@ -217,7 +217,7 @@ pub(super) fn explain(
 ) -> Result<ExitCode, String> {
     let SessionChoices { provider, function, precision, level } = session;
     let rows = [
-        ("function", function.is_some()),
+        ("function", function.name.is_some()),
         ("precision", precision.is_some()),
         ("level", level.is_some()),
     ];

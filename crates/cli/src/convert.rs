@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::arguments::{parsed, path as path_of};
 use super::convert_choices::{ChunkChoices, ProgramChoices};
+use super::model::FunctionChoice;
 use super::precision::{self, PrecisionNotes};
 use super::precision_choices::PrecisionChoices;
 use super::{model, say};
@@ -32,8 +33,8 @@ pub(super) struct ConvertArguments {
     measured: PrecisionChoices,
     #[command(flatten)]
     chunks: ChunkChoices,
-    #[arg(long, value_name = "NAME", help = "function of a model that has several")]
-    function: Option<String>,
+    #[command(flatten)]
+    function: FunctionChoice,
     #[arg(
         long,
         value_name = "O0…O3",
@@ -53,7 +54,7 @@ pub(super) fn convert(arguments: &ConvertArguments) -> Result<ExitCode, String> 
         return checkpoint(&path, target, arguments, started);
     }
     let path = model::find(source)?;
-    let loaded = model::load(&path, arguments.function.as_deref())?;
+    let loaded = model::load(&path, arguments.function.name.as_deref())?;
     let nodes = loaded.graph.nodes.len();
     let mut notes = PrecisionNotes::default();
     match ModelFormat::of(target) {

@@ -10,7 +10,7 @@ use galatea_runtime::{PlacementReport, Run, RuntimeError, Session, SessionExplan
 
 use super::arguments::{number, path, purpose};
 use super::generate::{self, ShapeChoices};
-use super::model::{self, GpuMemoryChoice, SessionChoices};
+use super::model::{self, GpuMemoryChoice, SessionChoices, ThreadChoice};
 use super::{chunk_facts, explain_settings, measurement, say};
 use crate::table::table;
 
@@ -18,6 +18,7 @@ use crate::table::table;
 #[derive(Debug, Args)]
 #[command(
     mut_args(purpose("provider", PROVIDER)),
+    mut_args(purpose("threads", "threads inside an operator [all fast cores]")),
     mut_args(purpose("shape", "with --measure: shape of an input; repeatable"))
 )]
 pub(super) struct ExplainArguments {
@@ -25,14 +26,8 @@ pub(super) struct ExplainArguments {
     model: PathBuf,
     #[command(flatten)]
     session: SessionChoices,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 0,
-        help = "threads inside an operator [all fast cores]"
-    )]
-    threads: usize,
+    #[command(flatten)]
+    threads: ThreadChoice,
     #[arg(long, help = "print the partitions without their nodes")]
     brief: bool,
     #[arg(long, help = "run it too, and print what providers took beside what was predicted")]
@@ -74,7 +69,8 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> 
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
     }
     arguments.gpu_memory.apply()?;
-    let session = model::session(&model::find(given)?, &arguments.session, arguments.threads)?;
+    let session =
+        model::session(&model::find(given)?, &arguments.session, arguments.threads.count)?;
     let measured = match arguments.measure {
         true => Some(measure(&session, arguments)?),
         false => None,

@@ -86,7 +86,7 @@ struct InspectReport {
 /// Describes a model.
 pub(super) fn inspect(arguments: &InspectArguments) -> Result<ExitCode, String> {
     let InspectArguments { session, json, .. } = arguments;
-    let function = session.function.as_deref();
+    let function = session.function.name.as_deref();
     if let Some(checkpoint) = model::checkpoint(&arguments.model)? {
         let graphs = arguments.about_graphs();
         if ChunkManifest::is_in(&checkpoint) {

@@ -13,7 +13,7 @@ use galatea_runtime::{OptimiseLevel, Precision, Session};
 use galatea_serving::graph_model::ModelFormat;
 use galatea_serving::model_cache::{self, ModelCache};
 
-use super::arguments::{parsed, path as path_of};
+use super::arguments::{number, parsed, path as path_of};
 use super::engine;
 
 /// The model file that an argument stands for.
@@ -78,13 +78,39 @@ fn only_main(function: Option<&str>) -> Result<(), String> {
     }
 }
 
+/// Option for the function of a model.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct FunctionChoice {
+    #[arg(
+        id = "function",
+        long = "function",
+        value_name = "NAME",
+        help = "function of a model that has several"
+    )]
+    pub(super) name: Option<String>,
+}
+
+/// Option for the threads of a session.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct ThreadChoice {
+    #[arg(
+        id = "threads",
+        long = "threads",
+        value_name = "N",
+        value_parser = number::<usize>,
+        default_value_t = 0,
+        help = "threads inside an operator [all cores]"
+    )]
+    pub(super) count: usize,
+}
+
 /// Options for the session that runs a model.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SessionChoices {
     #[arg(long, value_name = "NAME", help = "run on this provider")]
     pub(super) provider: Option<String>,
-    #[arg(long, value_name = "NAME", help = "function of a model that has several")]
-    pub(super) function: Option<String>,
+    #[command(flatten)]
+    pub(super) function: FunctionChoice,
     #[arg(
         long,
         value_name = "fp32|bf16|fp16",
@@ -236,7 +262,7 @@ fn prepare(
         threads,
         level: Some(choices.optimise_level()),
         precision: choices.precision.unwrap_or_default(),
-        function: choices.function.clone(),
+        function: choices.function.name.clone(),
         cache,
     };
     engine().model_with(path, &options).map_err(|error| error.to_string())

@@ -15,6 +15,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::arguments::{number, path};
+use super::model::ThreadChoice;
 use super::quantize_choices::QuantizeChoices;
 use super::samples::samples;
 use super::{engine, model, say};
@@ -26,7 +27,7 @@ pub(super) struct QuantizeArguments {
     #[arg(value_name = "MODEL", value_parser = path)]
     model: PathBuf,
     #[arg(long, value_name = "FILE.onnx", value_parser = path, help = "the model to write")]
-    output: Option<PathBuf>,
+    output: PathBuf,
     #[command(flatten)]
     form: QuantizeChoices,
     #[arg(long, help = "write the model even where no choice of layers reaches --bound")]
@@ -46,14 +47,8 @@ pub(super) struct QuantizeArguments {
         help = "write the report there too"
     )]
     report: Option<PathBuf>,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 0,
-        help = "threads inside an operator [all cores]"
-    )]
-    threads: usize,
+    #[command(flatten)]
+    threads: ThreadChoice,
     #[arg(long, value_name = "NAME", help = "run on this provider")]
     provider: Option<String>,
 }
@@ -70,7 +65,7 @@ pub(super) fn quantize(arguments: &QuantizeArguments) -> Result<ExitCode, String
         "ONNX models; 'galatea convert --weights' chooses how chunks are stored",
     )?;
     let path = model::find(given)?;
-    let output = arguments.output.as_ref().ok_or("--output FILE.onnx is missing")?;
+    let output = &arguments.output;
     if output.extension().is_none_or(|extension| extension != "onnx") {
         return Err(format!("--output expects a file *.onnx, got '{}'", output.display()));
     }
@@ -81,7 +76,7 @@ pub(super) fn quantize(arguments: &QuantizeArguments) -> Result<ExitCode, String
         [] => calibration.clone(),
         named => samples(&loaded.graph, named)?,
     };
-    let session = SessionOptions { threads: *threads, ..SessionOptions::default() };
+    let session = SessionOptions { threads: threads.count, ..SessionOptions::default() };
     let providers = engine().providers(arguments.provider.as_deref())?;
     let context = QuantizeContext {
         providers: &providers,

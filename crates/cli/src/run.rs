@@ -7,8 +7,10 @@ use clap::Args;
 use galatea_formats::npy;
 use galatea_tensor::Tensor;
 
-use super::arguments::{number, path};
-use super::model::{self, CacheChoices, GpuMemoryChoice, SessionChoices, TimelineChoices};
+use super::arguments::path;
+use super::model::{
+    self, CacheChoices, GpuMemoryChoice, SessionChoices, ThreadChoice, TimelineChoices,
+};
 use super::run_checkpoint::{self, PromptChoices, RunFiles};
 use super::say;
 
@@ -21,14 +23,8 @@ pub(super) struct RunArguments {
     files: RunFiles,
     #[command(flatten)]
     session: SessionChoices,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 0,
-        help = "threads inside an operator [all cores]"
-    )]
-    threads: usize,
+    #[command(flatten)]
+    threads: ThreadChoice,
     #[command(flatten)]
     prompt: PromptChoices,
     #[command(flatten)]
@@ -45,7 +41,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, String> {
     arguments.gpu_memory.apply()?;
     let _timeline = arguments.timeline.start()?;
     if let Some(checkpoint) = model::checkpoint(&arguments.model)? {
-        return run_checkpoint::run(&checkpoint, files, prompt, session, *threads);
+        return run_checkpoint::run(&checkpoint, files, prompt, session, threads.count);
     }
     if prompt.text.is_some() {
         return Err("--prompt is for checkpoints of language models".to_owned());
@@ -55,7 +51,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, String> {
         return Err("--inputs IN.npz is missing".to_owned());
     }
     let prefix = files.prefix()?;
-    let model = model::cached_model(&path, session, *threads, &arguments.cache)?;
+    let model = model::cached_model(&path, session, threads.count, &arguments.cache)?;
     let mut runs = model.runs();
     for (index, file) in files.inputs.iter().enumerate() {
         let inputs = npy::read_npz(file).map_err(|error| error.to_string())?;

@@ -69,7 +69,7 @@ pub(super) fn run(
     session: &SessionChoices,
     threads: usize,
 ) -> Result<ExitCode, String> {
-    if let Some(function) = session.function.as_ref().filter(|&name| name != "main") {
+    if let Some(function) = session.function.name.as_ref().filter(|&name| name != "main") {
         return Err(format!("a checkpoint has no function '{function}'; its only one is 'main'"));
     }
     let options = options(session, threads)?;

@@ -70,7 +70,7 @@ pub(super) struct BenchSweep {
     pub(super) threads: Vec<usize>,
 }
 
-/// Settings of measuring a sweep, beside its values.
+/// Options of measuring a sweep, beside its values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SweepOptions<'a> {
     pub(super) shapes: &'a ShapeChoices,

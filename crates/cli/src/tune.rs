@@ -85,7 +85,8 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
 }
 
 fn merge(arguments: &TuneArguments) -> Result<ExitCode, String> {
-    let output = arguments.output.as_ref().ok_or("--output FILE is missing")?;
+    // The command line's own rule says so first.
+    let output = arguments.output.as_ref().ok_or("--output is missing")?;
     if arguments.files.is_empty() {
         return Err("--merge needs files".to_owned());
     }

@@ -69,7 +69,7 @@ pub(super) struct TuneArguments {
         help = "compare two candidates, by number or name, wherever a choice has both"
     )]
     pub(super) compare: Option<String>,
-    #[arg(long, help = "put the records of FILE … into --output")]
+    #[arg(long, requires = "output", help = "put the records of FILE … into --output")]
     pub(super) merge: bool,
     #[arg(long, value_name = "FILE", value_parser = path, help = "where --merge writes")]
     pub(super) output: Option<PathBuf>,

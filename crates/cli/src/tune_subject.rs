@@ -11,6 +11,7 @@ use galatea_tensor::Tensor;
 use super::arguments::{number, parsed, purpose};
 use super::generate::{self, ShapeChoices};
 use super::language_choices::WeightChoices;
+use super::model::ThreadChoice;
 use super::{engine, model};
 
 /// Options for what is tuned, besides the model.
@@ -39,14 +40,8 @@ pub(super) struct SubjectChoices {
     batch: usize,
     #[command(flatten)]
     shapes: ShapeChoices,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 0,
-        help = "threads inside an operator [all cores]"
-    )]
-    threads: usize,
+    #[command(flatten)]
+    threads: ThreadChoice,
     #[arg(
         long,
         value_name = "N",
@@ -102,7 +97,7 @@ impl TuneSubject {
         match self {
             Self::Graph(path) => {
                 let options = SessionOptions {
-                    threads: arguments.threads,
+                    threads: arguments.threads.count,
                     precision: arguments.precision.unwrap_or_default(),
                     choices,
                     ..SessionOptions::default()
@@ -117,7 +112,7 @@ impl TuneSubject {
                 let sequences = arguments.batch.max(1);
                 let weights = arguments.weights.engine_arguments(arguments.provider.as_deref());
                 let mut options = engine().load_options(&weights).map_err(text_of)?;
-                options.session.threads = arguments.threads;
+                options.session.threads = arguments.threads.count;
                 options.session.choices = choices;
                 if let Some(precision) = arguments.precision {
                     options.session.precision = precision;

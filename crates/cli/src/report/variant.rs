@@ -243,7 +243,7 @@ impl ReportVariant {
     }
 
     fn facts(&self) -> Result<Vec<(String, String)>, String> {
-        let original = model::load(&self.path, self.settings.session.function.as_deref())?;
+        let original = model::load(&self.path, self.settings.session.function.name.as_deref())?;
         let graph = self.session.graph();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for node in &graph.nodes {
