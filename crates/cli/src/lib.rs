@@ -43,6 +43,7 @@ mod samples;
 mod selftest;
 mod serve;
 pub mod server_options;
+mod signals;
 mod simulate;
 mod simulate_arguments;
 mod simulate_report;

@@ -20,6 +20,7 @@ use super::sample_chat::{SampleChats, sample_chats};
 use super::{engine, say, serve};
 use crate::flags::{ParsedCommand, ServerFlags};
 use crate::server_options::{log_settings, server_options};
+use crate::signals::StopSignals;
 use crate::table::table;
 use galatea_server::grpc::proto::inference::ModelInferRequest;
 use galatea_server::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
@@ -53,7 +54,7 @@ pub(super) fn quickstart(arguments: &QuickstartArguments) -> Result<ExitCode, St
     let models = serve::start_server(&flags)?;
     let core = Arc::clone(models.core());
     serve::runtime(&flags)?.block_on(async {
-        let mut interrupts = serve::StopSignals::listen()?;
+        let mut interrupts = StopSignals::listen()?;
         let server = start(&core, &flags, &repository)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {

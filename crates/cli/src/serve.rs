@@ -23,7 +23,10 @@ use galatea_serving::{ControlMode, CoreOptions};
 
 use super::{engine, mistake, say};
 use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
-use crate::server_options::{checkpoint_defaults, log_settings, metrics_config, server_options};
+use crate::server_options::{
+    checkpoint_defaults, exposure_warning, log_settings, metrics_config, server_options,
+};
+use crate::signals::{OtherSignals, StopSignals};
 use crate::startup;
 use crate::usage::NO_TEXT;
 
@@ -60,7 +63,7 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     logging::start(log_settings(&flags), variable).map_err(|error| {
         format!("cannot open the log file '{}': {error}", flags.text("log-file"))
     })?;
-    for warning in flags.warnings() {
+    for warning in flags.warnings().into_iter().chain(exposure_warning(&flags)) {
         tracing::warn!("{warning}");
     }
     // Before the models are loaded: what they run then is in it.
@@ -83,6 +86,7 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
 async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = StopSignals::listen()?;
+    let mut others = OtherSignals::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
     let _watch = gpus::Watch::start(engine().gpus());
     let timeout = Duration::from_secs(flags.number("exit-timeout-secs"));
@@ -104,7 +108,12 @@ async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<Ex
             return Ok(ExitCode::FAILURE);
         }
     };
-    interrupts.next().await;
+    loop {
+        tokio::select! {
+            () = interrupts.next() => break,
+            () = others.next_reload() => reload(&server),
+        }
+    }
     tokio::select! {
         code = stop(server, timeout) => Ok(code),
         () = interrupts.next() => {
@@ -112,6 +121,16 @@ async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<Ex
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Reads again what may change while the server runs.
+fn reload(server: &RunningServer) {
+    // First, so that the lines about the rest stand in the new file.
+    if let Err(why) = logging::reopen() {
+        tracing::error!("{why}; the log goes on in the old one");
+    }
+    tracing::info!("Signal (1) received: reading keys and certificates again.");
+    server.reload();
 }
 
 /// Loads the models and logs the outcome.
@@ -213,59 +232,6 @@ pub(super) async fn stop(server: RunningServer, timeout: Duration) -> ExitCode {
             report.unanswered
         );
         ExitCode::FAILURE
-    }
-}
-
-/// The signals that ask the program to stop, heard from the moment that this exists.
-#[cfg(unix)]
-pub(super) struct StopSignals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl StopSignals {
-    /// Starts to listen. Needs a runtime.
-    ///
-    /// # Errors
-    /// Fails when the system refuses.
-    pub(super) fn listen() -> Result<Self, String> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let failed = |error| format!("cannot wait for signals: {error}");
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-        })
-    }
-
-    /// Waits for the next signal.
-    pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => tracing::info!("Signal (15) received."),
-            _ = self.interrupt.recv() => tracing::info!("Signal (2) received."),
-        }
-    }
-}
-
-/// The request of the console to stop.
-#[cfg(not(unix))]
-pub(super) struct StopSignals;
-
-#[cfg(not(unix))]
-impl StopSignals {
-    /// Nothing to prepare.
-    ///
-    /// # Errors
-    /// Never fails.
-    pub(super) fn listen() -> Result<Self, String> {
-        Ok(Self)
-    }
-
-    /// Waits for the next request; waits for ever where the system cannot tell.
-    pub(super) async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Typed settings of the server from its flags.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use galatea::models::CheckpointDefaults;
+use galatea_server::access::AccessControl;
 use galatea_server::app::{ClientLimits, FrontEndRules};
 use galatea_server::browser::BrowserRules;
 use galatea_server::forward::HeaderForwarding;
@@ -115,6 +118,7 @@ pub fn server_options(flags: &ServerFlags) -> Result<ServerOptions, String> {
         limits: ClientLimits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) },
         grpc_settings: grpc_settings(flags),
         override_rules: override_rules(flags),
+        access: access(flags)?,
         client_shared_memory: flags.bool("allow-client-shm"),
         host_metrics: flags.bool("allow-cpu-metrics").then_some(interval),
         gpu_metrics: gpus.then_some(interval),
@@ -177,6 +181,27 @@ fn override_rules(flags: &ServerFlags) -> OverrideRules {
     OverrideRules::new(match flags.is_set(name) {
         true => flags.bool(name),
         false => flags.open_places().iter().all(|(_, place)| place.is_loopback()),
+    })
+}
+
+/// Reads the keys of clients.
+fn access(flags: &ServerFlags) -> Result<Option<Arc<AccessControl>>, String> {
+    let path = flags.text("api-key-file");
+    let read = (!path.is_empty()).then(|| AccessControl::open(Path::new(path)).map(Arc::new));
+    read.transpose()
+}
+
+/// Says that other machines reach front ends that ask for no key, where they do.
+#[must_use]
+pub(crate) fn exposure_warning(flags: &ServerFlags) -> Option<String> {
+    let open = flags.open_places().into_iter().filter(|(_, place)| !place.is_loopback());
+    let open: Vec<&str> = open.map(|(title, _)| title).collect();
+    let exposed = !open.is_empty() && flags.text("api-key-file").is_empty();
+    exposed.then(|| {
+        format!(
+            "everybody who reaches this machine can use its front ends ({}): --api-key-file asks for keys",
+            open.join(", ")
+        )
     })
 }
 
@@ -276,6 +301,18 @@ mod tests {
         assert_eq!((config.file.as_str(), config.start.log_frequency), ("t.json", 3));
         assert_eq!((config.start.rate, config.start.count), (1, 7));
         assert_eq!(config.start.level, TraceLevel { timestamps: true, tensors: true });
+    }
+
+    #[test]
+    fn front_ends_that_other_machines_reach_without_a_key_are_told_in_one_line() {
+        let warning =
+            |arguments: &[&str], bind_all| exposure_warning(&parse(arguments, bind_all).unwrap());
+        assert_eq!(warning(&[], false), None);
+        assert_eq!(warning(&["--api-key-file=k"], true), None);
+        let all = warning(&[], true).unwrap();
+        assert!(all.contains("(HTTP, GRPC, metrics)") && !all.contains('\n'), "{all}");
+        let one = warning(&["--grpc-address=0.0.0.0", "--allow-http=false"], false).unwrap();
+        assert!(one.contains("(GRPC)"), "{one}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use galatea_serving::Core;
 use tokio::sync::watch;
 
+use crate::access::AccessControl;
 use crate::browser::BrowserRules;
 use crate::forward::HeaderForwarding;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
@@ -57,6 +58,7 @@ pub struct ServerState {
     grpc_rules: FrontEndRules,
     browser_rules: BrowserRules,
     override_rules: OverrideRules,
+    access: Option<Arc<AccessControl>>,
     tracer: RequestTracer,
     engine: Engine,
     shared_memory: SharedMemory,
@@ -75,6 +77,7 @@ impl ServerState {
             grpc_rules: FrontEndRules::default(),
             browser_rules: BrowserRules::default(),
             override_rules: OverrideRules::default(),
+            access: None,
             tracer: RequestTracer::default(),
             engine,
             shared_memory: SharedMemory::default(),
@@ -103,6 +106,18 @@ impl ServerState {
     #[must_use]
     pub fn with_override_rules(self, override_rules: OverrideRules) -> Self {
         Self { override_rules, ..self }
+    }
+
+    /// The same server, opened by keys if there are any.
+    #[must_use]
+    pub fn with_access(self, access: Option<Arc<AccessControl>>) -> Self {
+        Self { access, ..self }
+    }
+
+    /// Returns the keys that open the server; none where it is open to everybody.
+    #[must_use]
+    pub(crate) fn access(&self) -> Option<&AccessControl> {
+        self.access.as_deref()
     }
 
     /// Files and settings that loads of models may bring along.

@@ -10,6 +10,7 @@
     reason = "numbers for people and for metrics are doubles on the wire"
 )]
 
+pub mod access;
 pub mod app;
 mod blocking;
 pub mod browser;
@@ -29,6 +30,7 @@ pub mod overrides;
 pub mod pending;
 pub mod restricted;
 pub mod sagemaker;
+pub mod secret_file;
 pub mod server;
 mod shm;
 pub mod status;

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -97,6 +98,8 @@ pub struct ConnectionPeer {
     pub path: ConnectionPath,
     /// True if it speaks TLS.
     pub encrypted: bool,
+    /// Address; none over a socket in the file system.
+    pub address: Option<IpAddr>,
 }
 
 /// Permission for other processes to listen at the same port.
@@ -129,10 +132,36 @@ enum OpenSocket {
     },
 }
 
+/// TLS of an endpoint, which can be given new certificates while it listens.
+pub struct RenewableAcceptor(RwLock<TlsAcceptor>);
+
+impl fmt::Debug for RenewableAcceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenewableAcceptor").finish_non_exhaustive()
+    }
+}
+
+impl RenewableAcceptor {
+    /// TLS that begins with these certificates.
+    #[must_use]
+    pub fn new(acceptor: TlsAcceptor) -> Self {
+        Self(RwLock::new(acceptor))
+    }
+
+    /// Uses other certificates for the connections from now on.
+    pub fn renew(&self, acceptor: TlsAcceptor) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+    }
+
+    fn current(&self) -> TlsAcceptor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// A front end that clients can knock at.
 pub struct FrontEndListener {
     socket: OpenSocket,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<RenewableAcceptor>>,
 }
 
 impl fmt::Debug for FrontEndListener {
@@ -152,7 +181,7 @@ impl FrontEndListener {
     pub fn open(
         place: &ListenPlace,
         sharing: PortSharing,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Arc<RenewableAcceptor>>,
     ) -> io::Result<Self> {
         let socket = match place {
             ListenPlace::Tcp(host, port) => OpenSocket::Tcp(open_port(host, *port, sharing)?),
@@ -182,20 +211,23 @@ impl FrontEndListener {
     /// # Errors
     /// Returns the error of the system; the listener stays usable.
     pub async fn accept(&self) -> io::Result<PendingConnection> {
-        let (stream, path) = match &self.socket {
+        let (stream, path, address) = match &self.socket {
             OpenSocket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
                 stream.set_nodelay(true).ok();
                 let path = path_of(peer, &stream);
-                (PlainStream::Tcp(stream), path)
+                (PlainStream::Tcp(stream), path, Some(peer.ip().to_canonical()))
             }
             #[cfg(unix)]
             OpenSocket::Unix { listener, .. } => {
-                (PlainStream::Unix(listener.accept().await?.0), ConnectionPath::UnixSocket)
+                let stream = PlainStream::Unix(listener.accept().await?.0);
+                (stream, ConnectionPath::UnixSocket, None)
             }
         };
-        Ok(PendingConnection { stream, tls: self.tls.clone(), path })
+        let peer = ConnectionPeer { path, encrypted: self.tls.is_some(), address };
+        let tls = self.tls.as_ref().map(|tls| tls.current());
+        Ok(PendingConnection { stream, tls, peer })
     }
 }
 
@@ -203,7 +235,7 @@ impl FrontEndListener {
 pub struct PendingConnection {
     stream: PlainStream,
     tls: Option<TlsAcceptor>,
-    path: ConnectionPath,
+    peer: ConnectionPeer,
 }
 
 impl fmt::Debug for PendingConnection {
@@ -216,7 +248,7 @@ impl PendingConnection {
     /// The client's end of the connection.
     #[must_use]
     pub fn peer(&self) -> ConnectionPeer {
-        ConnectionPeer { path: self.path, encrypted: self.tls.is_some() }
+        self.peer
     }
 
     /// Performs the TLS handshake if the endpoint has TLS, within a bounded time.

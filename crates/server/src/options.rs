@@ -1,8 +1,10 @@
 //! Settings of a server, typed: what its front ends listen on, whom they answer, and what is observed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::AccessControl;
 use crate::app::{ClientLimits, FrontEndRules};
 use crate::browser::BrowserRules;
 use crate::grpc::GrpcSettings;
@@ -45,6 +47,8 @@ pub struct ServerOptions {
     pub browser_rules: BrowserRules,
     /// Configurations and files that loads of models may bring along.
     pub override_rules: OverrideRules,
+    /// Keys that open the server; none where it is open to everybody.
+    pub access: Option<Arc<AccessControl>>,
     /// True if clients may register shared memory.
     pub client_shared_memory: bool,
     /// Families of metrics.

@@ -1,6 +1,9 @@
 //! Groups of endpoints that answer only requests with an agreed header.
 
 use std::fmt;
+use std::path::Path;
+
+use crate::secret_file::{read_secret_file, secret_lines};
 
 /// Groups of endpoints that can be restricted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,22 @@ pub enum EndpointCategory {
 }
 
 impl EndpointCategory {
+    /// Returns the group of that name.
+    #[must_use]
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, category)| *category)
+    }
+
+    /// Returns all groups, in the order of their numbers.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        NAMES.into_iter().map(|(_, category)| category)
+    }
+
+    /// Returns the number of the group, from 0.
+    pub(crate) fn index(self) -> u32 {
+        self as u32
+    }
+
     /// Returns whether calls of the group that do more than read change the server, its models or its settings.
     #[must_use]
     pub fn is_administrative(self) -> bool {
@@ -95,15 +114,15 @@ pub const GRPC: FlagWording = FlagWording {
 };
 
 impl EndpointRestrictions {
-    /// Reads the values of the flag, each `group,group:header=value`.
+    /// Reads the values of the flag, each `group,group:header=value`, or `@FILE` for a file with one on each line.
     ///
     /// # Errors
     /// Returns a sentence about the first value that has another form, names an unknown group or repeats a
-    /// group.
+    /// group, and about a file that cannot be read or is open to other users.
     pub fn parse(values: &[String], wording: FlagWording) -> Result<Self, String> {
         let mut restrictions = Self::default();
-        for value in values {
-            let group = parse_group(value, wording)?;
+        for value in sources(values, wording)? {
+            let group = parse_group(&value, wording)?;
             for category in &group.categories {
                 if restrictions.groups.iter().any(|other| other.categories.contains(category)) {
                     return Err(twice(*category, wording));
@@ -131,31 +150,56 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-fn parse_group(text: &str, wording: FlagWording) -> Result<RestrictedGroup, String> {
+/// Text of a group, and how errors show it.
+struct GroupSource {
+    text: String,
+    shown: String,
+}
+
+/// Takes values as they are given, or from the files that they name. What stands in a file is a secret, which errors do
+/// not repeat.
+fn sources(values: &[String], wording: FlagWording) -> Result<Vec<GroupSource>, String> {
+    let mut sources = Vec::new();
+    for value in values {
+        let Some(path) = value.strip_prefix('@') else {
+            sources.push(GroupSource { text: value.clone(), shown: value.clone() });
+            continue;
+        };
+        let text = read_secret_file(wording.flag, Path::new(path))?;
+        sources.extend(secret_lines(&text).map(|line| GroupSource {
+            text: line.text.to_owned(),
+            shown: format!("line {} of {value}", line.number),
+        }));
+    }
+    Ok(sources)
+}
+
+fn parse_group(source: &GroupSource, wording: FlagWording) -> Result<RestrictedGroup, String> {
     let FlagWording { flag, noun, prefix } = wording;
+    let GroupSource { text, shown } = source;
     let parts = text
         .split_once(':')
         .and_then(|(names, pair)| Some((names, pair.split_once('=')?)))
         .filter(|(_, (key, value))| !key.is_empty() && !value.is_empty());
     let Some((names, (key, value))) = parts else {
         return Err(format!(
-            "--{flag} option format is '<config name>:<setting>=<value>'. Got {text}; a config name is \
+            "--{flag} option format is '<config name>:<setting>=<value>'. Got {shown}; a config name is \
              a list of groups, a setting is the name of a header"
         ));
     };
     let mut categories = Vec::new();
     for name in names.split(',') {
-        let Some((_, category)) = NAMES.iter().find(|(known, _)| *known == name) else {
+        let Some(category) = EndpointCategory::named(name) else {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             return Err(format!(
-                "unknown restricted {noun} '{name}' in --{flag}={text}; there are {}",
+                "unknown restricted {noun} '{name}' in --{flag}={shown}; there are {}",
                 known.join(", ")
             ));
         };
-        if categories.contains(category) {
-            return Err(twice(*category, wording));
+        if categories.contains(&category) {
+            return Err(twice(category, wording));
         }
-        categories.push(*category);
+        categories.push(category);
     }
     Ok(RestrictedGroup { categories, header: format!("{prefix}{key}"), value: value.to_owned() })
 }
@@ -239,10 +283,34 @@ mod tests {
         assert!(parse(&["x:k=v"], GRPC).unwrap_err().contains("unknown restricted protocol 'x'"));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn groups_stand_in_a_file_that_only_its_owner_reads() {
+        use std::fs::{self, Permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("groups");
+        let read = |mode: u32, text: &str| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            parse(&["health:h=v", &format!("@{}", path.display())], HTTP)
+        };
+        let http = read(0o600, "# admins\n\nmodel-repository:admin=secret\nlogging:l=s\n").unwrap();
+        assert_eq!(http.missing(EndpointCategory::ModelRepository, |_| None), Some("admin"));
+        assert_eq!(http.missing(EndpointCategory::Logging, |_| Some(b"s")), None);
+        assert_eq!(http.missing(EndpointCategory::Health, |_| None), Some("h"));
+        let error = read(0o600, "\nlogging=secret").unwrap_err();
+        assert!(error.contains("Got line 2 of @") && !error.contains("secret"), "{error}");
+        let error = read(0o644, "logging:l=s").unwrap_err();
+        assert!(error.contains("expected 0600"), "{error}");
+    }
+
     #[test]
     fn every_group_has_a_name() {
-        for (name, category) in NAMES {
+        for ((name, category), index) in NAMES.into_iter().zip(0..) {
             assert_eq!(category.to_string(), name);
+            assert_eq!(EndpointCategory::named(name), Some(category));
+            assert_eq!(category.index(), index);
         }
     }
 }

@@ -9,14 +9,14 @@ use galatea::Engine;
 use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
 
+use crate::access::AccessControl;
 use crate::app::ServerState;
-use crate::http::sagemaker;
 use crate::http::vertex_ai::{self, VertexAi};
-use crate::listen::FrontEndListener;
+use crate::listen::{FrontEndListener, RenewableAcceptor};
 use crate::options::{ListenOptions, ServerOptions};
 use crate::sagemaker::SageMaker;
 use crate::tasks::{boxed, on_blocking_thread};
-use crate::tls::{TlsApplication, acceptor};
+use crate::tls::{TlsApplication, TlsOptions, acceptor};
 use crate::trace::RequestTracer;
 use crate::{grpc, http};
 
@@ -46,6 +46,7 @@ pub struct RunningServer {
     app: Arc<ServerState>,
     addresses: FrontEndAddresses,
     tasks: JoinSet<()>,
+    tls: Vec<FrontEndTls>,
 }
 
 impl RunningServer {
@@ -56,8 +57,13 @@ impl RunningServer {
     /// Returns Triton's sentence about the first endpoint that cannot be opened.
     pub fn start(core: Arc<Core>, engine: Engine, options: &ServerOptions) -> Result<Self, String> {
         let app = Arc::new(state(core, engine, options)?);
+        if let Some(access) = app.access() {
+            access.announce();
+        }
         let mut addresses = FrontEndAddresses::default();
         let mut tasks = JoinSet::new();
+        let mut tls = Vec::new();
+        let mut listen = |place, front_end| open(place, front_end, &mut tls);
         if let Some(place) = &options.grpc {
             let listener = listen(place, &GRPC)?;
             addresses.grpc = listener.address();
@@ -71,7 +77,7 @@ impl RunningServer {
         if let Some(place) = &options.openai {
             let listener = listen(place, &OPENAI)?;
             addresses.openai = listener.address();
-            tasks.spawn(boxed(http::openai::serve(Arc::clone(&app), listener)));
+            tasks.spawn(boxed(http::openai_front_end::serve(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.metrics {
             let listener = listen(place, &METRICS)?;
@@ -81,7 +87,7 @@ impl RunningServer {
         if let Some(place) = &options.sagemaker {
             let listener = listen(place, &SAGEMAKER)?;
             addresses.sagemaker = listener.address();
-            tasks.spawn(boxed(sagemaker::serve(Arc::clone(&app), listener)));
+            tasks.spawn(boxed(http::sagemaker_front_end::serve(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.vertex_ai {
             let variable = |name: &str| options.cloud_variable(name);
@@ -91,7 +97,7 @@ impl RunningServer {
             addresses.vertex_ai = listener.address();
             tasks.spawn(boxed(vertex_ai::serve(Arc::clone(&app), listener, vertex)));
         }
-        Ok(Self { app, addresses, tasks })
+        Ok(Self { app, addresses, tasks, tls })
     }
 
     /// Returns the addresses of the endpoints.
@@ -104,6 +110,22 @@ impl RunningServer {
     #[must_use]
     pub fn app(&self) -> &Arc<ServerState> {
         &self.app
+    }
+
+    /// Reads the files again that may change while the server runs: keys of clients, and certificates with their keys.
+    /// Those that cannot be used stay as they were read last, and a line of the log says why.
+    pub fn reload(&self) {
+        if let Some(Err(why)) = self.app.access().map(AccessControl::reload) {
+            tracing::error!("{why}; the keys stay as they were");
+        }
+        for tls in &self.tls {
+            match tls.renew() {
+                Ok(()) => tracing::info!("{} has read its certificates again", tls.service),
+                Err(why) => {
+                    tracing::error!("{}: {why}; the certificates stay as they were", tls.service);
+                }
+            }
+        }
     }
 
     /// Closes the front ends, lets requests under way finish, and stops the core; all of it within the time.
@@ -149,6 +171,7 @@ fn state(core: Arc<Core>, engine: Engine, options: &ServerOptions) -> Result<Ser
         .with_rules(options.http_rules.clone(), options.grpc_rules.clone())
         .with_browser_rules(options.browser_rules.clone())
         .with_override_rules(options.override_rules)
+        .with_access(options.access.clone())
         .with_shared_memory(options.client_shared_memory)
         .with_gpu_metrics(options.gpu_metrics)
         .with_tracer(tracer)
@@ -181,9 +204,42 @@ const VERTEX_AI: FrontEnd = FrontEnd {
     application: TlsApplication::Http,
 };
 
-/// Opens a front end and says where it is.
-fn listen(options: &ListenOptions, front_end: &FrontEnd) -> Result<FrontEndListener, String> {
-    let tls = options.tls.as_ref().map(|tls| acceptor(tls, front_end.application)).transpose()?;
+/// TLS of a front end that is open, and where it comes from.
+#[derive(Debug)]
+struct FrontEndTls {
+    service: &'static str,
+    options: TlsOptions,
+    application: TlsApplication,
+    acceptor: Arc<RenewableAcceptor>,
+}
+
+impl FrontEndTls {
+    fn renew(&self) -> Result<(), String> {
+        self.acceptor.renew(acceptor(&self.options, self.application)?);
+        Ok(())
+    }
+}
+
+/// Opens a front end and says where it is. Adds its TLS to those that can be renewed.
+fn open(
+    options: &ListenOptions,
+    front_end: &FrontEnd,
+    renewable: &mut Vec<FrontEndTls>,
+) -> Result<FrontEndListener, String> {
+    let application = front_end.application;
+    let tls = match &options.tls {
+        Some(tls) => {
+            let acceptor = Arc::new(RenewableAcceptor::new(acceptor(tls, application)?));
+            renewable.push(FrontEndTls {
+                service: front_end.service,
+                options: tls.clone(),
+                application,
+                acceptor: Arc::clone(&acceptor),
+            });
+            Some(acceptor)
+        }
+        None => None,
+    };
     let place = &options.place;
     let encrypted = if tls.is_some() { " with TLS" } else { "" };
     let listener = FrontEndListener::open(place, options.sharing, tls).map_err(|error| {

@@ -57,5 +57,5 @@ pub use crate::error::{ErrorCode, ServingError};
 pub use crate::prepared::PreparedWork;
 pub use crate::request::{
     CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
-    ParameterValue, ResponseSink, SinkAnswer,
+    ParameterValue, ResponseSink, SinkAnswer, TokenMeter,
 };

@@ -92,6 +92,12 @@ impl CorrelationId {
     }
 }
 
+/// Counts the tokens that language models and encoders read and write for a client.
+pub trait TokenMeter: fmt::Debug + Send + Sync {
+    /// Counts tokens that were read or written. It is called on engines' threads and must not wait.
+    fn count(&self, tokens: usize);
+}
+
 /// One inference asked for.
 #[derive(Clone, Debug, Default)]
 pub struct InferenceRequest {
@@ -127,6 +133,8 @@ pub struct InferenceRequest {
     pub trace: Option<Arc<RequestTrace>>,
     /// Where the times of its stages are added up, if somebody wants to know them.
     pub stages: Option<Arc<StageTimes>>,
+    /// Where tokens of prompts and answers are counted, if they are.
+    pub token_meter: Option<Arc<dyn TokenMeter>>,
 }
 
 /// An output of a response; data type and shape are the tensor's.

@@ -148,13 +148,15 @@ pub const FLAGS: &[ServerFlag] = flags![
         "Threads that serve connections of all front ends, at most one for each processor.", Yes;
     "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
     "http-header-forward-pattern" Text, "", "Headers that become request parameters.", Yes;
-    "http-restricted-api" Texts, "", "GROUP,GROUP:HEADER=VALUE: endpoints that need a header.", Yes;
+    "http-restricted-api" Texts, "", "GROUP,GROUP:HEADER=VALUE: endpoints that need a header; @FILE for a file of such lines.", Yes;
     "http-use-ssl" Bool, "false", "Serve HTTP over TLS.", Yes;
     "http-use-ssl-mutual" Bool, "false", "The same, for clients with a certificate only.", Yes;
     "http-server-cert" Text, "", "File of the server's certificate chain in PEM form.", Yes;
     "http-server-key" Text, "", "File of the server's private key in PEM form.", Yes;
     "http-root-cert" Text, "", "File of the certificates that clients' must be signed with.", Yes;
     ["Access"]
+    "api-key-file" Text, "",
+        "File of clients' keys, NAME:KEY or NAME:sha256:HEX and options on each line, mode 0600; read again on SIGHUP. Every request but health needs one of them.", Yes;
     "allowed-hosts" Texts, "",
         "NAME, NAME:PORT, *.NAME or .NAME, with commas between: host names of requests that are taken besides the machine's own; * for all.", Yes;
     "allowed-origins" Texts, "",
@@ -191,7 +193,7 @@ pub const FLAGS: &[ServerFlag] = flags![
         Yes;
     "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.", Yes;
     "grpc-header-forward-pattern" Text, "", "Metadata that become request parameters.", Yes;
-    "grpc-restricted-protocol" Texts, "", "GROUP,GROUP:KEY=VALUE: RPCs that need metadata.", Yes;
+    "grpc-restricted-protocol" Texts, "", "GROUP,GROUP:KEY=VALUE: RPCs that need metadata; @FILE for a file of such lines.", Yes;
     ["Metrics"]
     "allow-metrics" Bool, "true", "Serve metrics.", Yes;
     "allow-gpu-metrics" Bool, "true", "Metrics of GPUs: how busy they are and what kernels move.", Yes;

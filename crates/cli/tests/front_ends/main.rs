@@ -12,6 +12,7 @@ mod draining;
 mod encoders;
 mod forwarding;
 mod generation;
+mod keys;
 mod openai;
 mod overrides;
 mod pages;
@@ -204,13 +205,13 @@ fn bytes_that_are_no_http_close_the_connection_without_an_answer() {
         "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
         "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
+        "POST /v2/repository/index HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
         &long,
     ] {
         let answer = exchange(fixture.http(), bytes.as_bytes());
         assert_eq!(answer, "", "{}", bytes.chars().take(60).collect::<String>());
     }
-    let huge = "POST /v2 HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n";
+    let huge = "POST /v2/repository/index HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n";
     assert!(exchange(fixture.http(), huge.as_bytes()).contains("exceeds the maximum"));
     assert!(infer(fixture.http(), SIMPLE).starts_with("HTTP/1.1 200"));
     assert!(fixture.stop());

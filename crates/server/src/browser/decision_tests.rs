@@ -4,9 +4,11 @@ use super::super::{AllowedHosts, AllowedOrigins};
 use super::*;
 
 const LOOPBACK: ConnectionPeer =
-    ConnectionPeer { path: ConnectionPath::Loopback, encrypted: false };
-const NETWORK: ConnectionPeer = ConnectionPeer { path: ConnectionPath::Network, encrypted: false };
-const UNIX: ConnectionPeer = ConnectionPeer { path: ConnectionPath::UnixSocket, encrypted: false };
+    ConnectionPeer { path: ConnectionPath::Loopback, encrypted: false, address: None };
+const NETWORK: ConnectionPeer =
+    ConnectionPeer { path: ConnectionPath::Network, encrypted: false, address: None };
+const UNIX: ConnectionPeer =
+    ConnectionPeer { path: ConnectionPath::UnixSocket, encrypted: false, address: None };
 
 fn rules(hosts: &str, origins: &str) -> BrowserRules {
     BrowserRules {

@@ -2,18 +2,25 @@
 
 use std::time::Instant;
 
+use crate::access::ClientPass;
 use crate::in_flight::InFlightEntry;
 
 /// A call that is under way. While it exists the server does not stop.
 pub(super) struct ActiveCall {
     log: Option<Box<CallLog>>,
     _entries: [InFlightEntry; 2],
+    _pass: Option<ClientPass>,
 }
 
 impl ActiveCall {
     /// A call that begins now.
     pub(super) fn new(log: Option<Box<CallLog>>, entries: [InFlightEntry; 2]) -> Self {
-        Self { log, _entries: entries }
+        Self { log, _entries: entries, _pass: None }
+    }
+
+    /// The same call with its place among the requests of its key.
+    pub(super) fn with_pass(self, pass: Option<ClientPass>) -> Self {
+        Self { _pass: pass, ..self }
     }
 
     /// Looks for the status where an answer has one.

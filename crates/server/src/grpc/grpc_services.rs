@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use galatea_serving::ServingError;
 use galatea_serving::request::ParameterValue;
+use galatea_serving::{ServingError, TokenMeter};
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
 
+use crate::access::AccessKey;
 use crate::app::ServerState;
+
+/// Returns the counter of the tokens of a key's requests, if they are limited.
+pub(super) fn token_meter(key: Option<&Arc<AccessKey>>) -> Option<Arc<dyn TokenMeter>> {
+    let key = key.filter(|key| key.limits_tokens())?;
+    Some(Arc::clone(key) as Arc<dyn TokenMeter>)
+}
 
 /// The services of the gRPC port.
 #[derive(Debug, Clone)]

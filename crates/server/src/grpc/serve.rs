@@ -20,6 +20,7 @@ use super::http2::{
 use super::methods;
 use super::reflection::ReflectionService;
 use super::unary;
+use crate::access::{AccessRefusal, ClientPass, EndpointAccess};
 use crate::app::ServerState;
 use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
 use crate::in_flight::InFlightCounter;
@@ -57,6 +58,9 @@ impl Default for GrpcSettings {
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
+/// The RPC of many requests.
+const STREAM: &str = "ModelStreamInfer";
+
 /// The group of each RPC.
 const CATEGORIES: &[(&str, EndpointCategory)] = &[
     ("ServerLive", EndpointCategory::Health),
@@ -90,6 +94,17 @@ fn category(path: &str) -> Option<EndpointCategory> {
     CATEGORIES.iter().find(|(rpc, _)| *rpc == name).map(|(_, category)| *category)
 }
 
+/// Says whose calls reach a path. Whether the server lives and is ready everybody may ask.
+fn endpoint_access(path: &str) -> EndpointAccess {
+    match (category(path), path.strip_prefix(INFERENCE)) {
+        (Some(EndpointCategory::Health), None | Some("ServerLive" | "ServerReady")) => {
+            EndpointAccess::Open
+        }
+        (Some(category), _) => EndpointAccess::Group(category),
+        (None, _) => EndpointAccess::Unknown,
+    }
+}
+
 struct GrpcFrontEnd {
     app: Arc<ServerState>,
     service: GrpcServices,
@@ -105,8 +120,41 @@ impl GrpcFrontEnd {
         Self { app, service, reflection, compression: settings.compression }
     }
 
-    /// Why a call is not let in.
-    fn refusal(
+    /// Lets a call in, with its place among the requests of its key. The key goes with the head of the call.
+    fn admit(
+        &self,
+        head: &mut Parts,
+        authority: Option<&Bytes>,
+        peer: ConnectionPeer,
+    ) -> Result<Option<ClientPass>, Status> {
+        if let Some(status) = self.refusal_of_page(head, authority, peer) {
+            return Err(status);
+        }
+        let category = category(head.uri.path());
+        let refused = |refusal: AccessRefusal| refusal.grpc_status();
+        let key = match self.app.access() {
+            Some(access) => {
+                let headers = head.headers.iter();
+                let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
+                access.identify(endpoint_access(head.uri.path()), headers).map_err(refused)?
+            }
+            None => None,
+        };
+        if let Some(status) = category.and_then(|category| self.restriction(head, category)) {
+            return Err(status);
+        }
+        let Some(key) = key else { return Ok(None) };
+        // Each message of a stream is a request.
+        let pass = match head.uri.path().strip_prefix(INFERENCE) == Some(STREAM) {
+            true => None,
+            false => Some(key.begin().map_err(refused)?),
+        };
+        head.extensions.insert(key);
+        Ok(pass)
+    }
+
+    /// Why a call is not let in, whoever sends it.
+    fn refusal_of_page(
         &self,
         head: &Parts,
         authority: Option<&Bytes>,
@@ -124,7 +172,11 @@ impl GrpcFrontEnd {
                 _ => Status::permission_denied(text),
             });
         }
-        let category = category(head.uri.path())?;
+        None
+    }
+
+    /// Why a call of a restricted group is not let in.
+    fn restriction(&self, head: &Parts, category: EndpointCategory) -> Option<Status> {
         let header = |name: &str| head.headers.get(name).map(http::HeaderValue::as_bytes);
         let key = self.app.grpc_rules().restrictions.missing(category, header)?;
         let text = format!("This protocol is restricted, expecting header '{key}'");
@@ -186,16 +238,18 @@ struct ConnectionFrontEnd {
 impl GrpcService for ConnectionFrontEnd {
     type Call = ActiveCall;
 
-    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (ActiveCall, CallKind) {
+    fn enter(&self, head: &mut Parts, authority: Option<&Bytes>) -> (ActiveCall, CallKind) {
         let doors = &self.doors;
         let log = tracing::enabled!(Level::DEBUG).then(|| CallLog::new(head.uri.path()));
         let visit = ActiveCall::new(log, [doors.app.count_request(), self.calls.enter()]);
-        let entrance = match doors.refusal(head, authority, self.peer) {
-            Some(status) => CallKind::Refused(status),
-            None if unary::is_plain(head) => CallKind::Gathered,
-            None => CallKind::Streamed,
-        };
-        (visit, entrance)
+        match doors.admit(head, authority, self.peer) {
+            Err(status) => (visit, CallKind::Refused(status)),
+            Ok(pass) => {
+                let plain = unary::is_plain(head);
+                let entrance = if plain { CallKind::Gathered } else { CallKind::Streamed };
+                (visit.with_pass(pass), entrance)
+            }
+        }
     }
 
     fn look(visit: &mut ActiveCall, headers: &HeaderMap) {

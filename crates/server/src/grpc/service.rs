@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_serving::ServingError;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::grpc_services::GrpcServices;
+use super::grpc_services::{GrpcServices, token_meter};
 use super::proto::health::health_check_response::ServingStatus;
 use super::proto::health::{HealthCheckRequest, HealthCheckResponse};
 use super::proto::inference::model_metadata_response::TensorMetadata;
@@ -44,7 +44,7 @@ impl GrpcServices {
         &self,
         call: Request<ModelInferRequest>,
     ) -> Result<ModelInferResponse, ServingError> {
-        let (metadata, _, message) = call.into_parts();
+        let (metadata, extensions, message) = call.into_parts();
         let model = self.app.core().resolve(&message.model_name, &message.model_version)?;
         if model.is_decoupled() {
             return Err(ServingError::unsupported(
@@ -54,6 +54,7 @@ impl GrpcServices {
         let (mut request, forms) = decode::decode(&self.app, &model, message)?;
         self.forward_metadata(&metadata, &mut request.parameters)?;
         request.trace = trace::grpc(self.app.tracer(), &request.model_name, &metadata);
+        request.token_meter = token_meter(extensions.get());
         let trace = request.trace.clone();
         let response = submit(&model, request)?.await;
         let message = response.and_then(|response| encode::response(&model, response, &forms));

@@ -22,11 +22,12 @@ use tonic::{Request, Status, Streaming};
 
 use super::decode::{self, OutputForms};
 use super::encode;
-use super::grpc_services::GrpcServices;
+use super::grpc_services::{GrpcServices, token_meter};
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::{
     InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
 };
+use crate::access::{AccessKey, AccessRefusal, ClientPass};
 use crate::app::ServerState;
 use crate::status::grpc_status;
 use crate::tasks::boxed;
@@ -66,6 +67,8 @@ enum StreamRoom {
 /// State that the requests of one call share.
 struct StreamCall {
     app: Arc<ServerState>,
+    /// Key of the client; none where keys are not asked for.
+    key: Option<Arc<AccessKey>>,
     out: AnswerPath,
     /// Cancels all requests that are open, and ends the reading of more.
     cancel: CancelToken,
@@ -205,13 +208,14 @@ pub(super) fn start(
     app: &Arc<ServerState>,
     request: Request<Streaming<ModelInferRequest>>,
 ) -> CallResponses {
-    let (metadata, _, requests) = request.into_parts();
+    let (metadata, mut extensions, requests) = request.into_parts();
     let (out, items) = unbounded_channel();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
     let wanted = metadata.get(STATUS_ERRORS).and_then(|value| value.to_str().ok());
     let cancel = CancelToken::new();
     let call = Arc::new(StreamCall {
         app: Arc::clone(app),
+        key: extensions.remove(),
         out: AnswerPath {
             items: out,
             waiting_bytes: Arc::clone(&waiting_bytes),
@@ -280,6 +284,8 @@ struct AskedRequest {
     forms: OutputForms,
     empty_final: bool,
     room: Option<OwnedSemaphorePermit>,
+    /// Place among the requests of its key, until it has ended.
+    pass: Option<ClientPass>,
     trace: Option<Arc<RequestTrace>>,
 }
 
@@ -325,13 +331,19 @@ impl StreamCall {
             forms: OutputForms::default(),
             empty_final,
             room: Some(room),
+            pass: None,
             trace: None,
         };
+        match self.key.as_ref().map(AccessKey::begin).transpose() {
+            Ok(pass) => asked.pass = pass,
+            Err(refusal) => return self.heed(asked.refuse_access(&refusal)),
+        }
         let prepared = model.and_then(|model| {
             let (mut request, forms) = decode::decode(&self.app, &model, message)?;
             asked.forms = forms;
             service.forward_metadata(metadata, &mut request.parameters)?;
             request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
+            request.token_meter = token_meter(self.key.as_ref());
             asked.trace.clone_from(&request.trace);
             Ok((model, request))
         });
@@ -373,6 +385,14 @@ impl AskedRequest {
     fn refuse(&mut self, error: &ServingError) -> StreamRoom {
         let named = ModelInferResponse { id: self.id.clone(), ..ModelInferResponse::default() };
         self.end(Ok(failed(error, named)))
+    }
+
+    /// The client's key does not allow the request now.
+    fn refuse_access(&mut self, refusal: &AccessRefusal) -> StreamRoom {
+        if self.call.status_errors {
+            return self.end(Err(refusal.grpc_status()));
+        }
+        self.refuse(&ServingError::unavailable(refusal.message()))
     }
 
     fn answer(&mut self, model: &ModelHandle, answer: SinkAnswer) -> StreamRoom {
@@ -430,6 +450,7 @@ impl AskedRequest {
     /// Sends the last answer, in its turn.
     fn end(&mut self, item: StreamItem) -> StreamRoom {
         lock(&self.call.open).remove(&self.number);
+        self.pass = None;
         let room = self.room.take();
         match self.place {
             None => self.call.out.send(item, room),
@@ -440,6 +461,7 @@ impl AskedRequest {
     /// Ends without an answer, which only decoupled models do.
     fn leave(&mut self) {
         lock(&self.call.open).remove(&self.number);
+        self.pass = None;
         self.room = None;
     }
 }

@@ -6,6 +6,7 @@ use super::endpoints::{EndpointCategory, FoundEndpoint};
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::openai;
 use super::wire::ReadError;
+use crate::access::{AccessRefusal, EndpointAccess};
 use crate::app::ServerState;
 use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
 use crate::listen::ConnectionPeer;
@@ -27,6 +28,7 @@ pub(super) struct EndpointPurpose {
     category: Option<EndpointCategory>,
     methods: &'static [HttpMethod],
     errors: ErrorStyle,
+    access: EndpointAccess,
 }
 
 /// The form of errors.
@@ -43,18 +45,59 @@ impl EndpointPurpose {
     pub(super) fn of(found: Option<&FoundEndpoint<'_>>, errors: ErrorStyle) -> Self {
         match found {
             Some(found) => {
-                Self { category: Some(found.row.category), methods: found.row.methods, errors }
+                let category = found.row.category;
+                // Whether a certain model is ready tells that it is there.
+                let is_open =
+                    category == EndpointCategory::Health && !found.row.pattern.contains('{');
+                Self {
+                    category: Some(category),
+                    methods: found.row.methods,
+                    errors,
+                    access: match is_open {
+                        true => EndpointAccess::Open,
+                        false => EndpointAccess::Group(category),
+                    },
+                }
             }
-            None => Self { category: None, methods: &[HttpMethod::Get, HttpMethod::Post], errors },
+            None => Self {
+                category: None,
+                methods: &[HttpMethod::Get, HttpMethod::Post],
+                errors,
+                access: EndpointAccess::Unknown,
+            },
         }
     }
 
-    /// Gives the purpose of a page that is only read.
-    pub(super) fn page() -> Self {
+    /// Gives the purpose of the page of metrics.
+    pub(super) fn metrics() -> Self {
         Self {
             category: Some(EndpointCategory::Statistics),
             methods: &[HttpMethod::Get],
             errors: ErrorStyle::Triton,
+            access: EndpointAccess::Group(EndpointCategory::Statistics),
+        }
+    }
+
+    /// Says whose requests reach it.
+    pub(super) fn access(&self) -> EndpointAccess {
+        self.access
+    }
+
+    /// Gives the answer to a request without the right key.
+    pub(super) fn without_access(&self, refusal: &AccessRefusal) -> HttpResponse {
+        let response = match self.errors {
+            ErrorStyle::OpenAi => openai::refusal(&ApiError::access(refusal)),
+            ErrorStyle::Triton => {
+                HttpResponse::error(refusal.status(), ContentType::Json, &refusal.message())
+            }
+        };
+        let response = match refusal.retry_after() {
+            Some(seconds) => response.with_header("Retry-After", seconds.to_string()),
+            None => response,
+        };
+        match refusal.status() {
+            401 => response.with_header("WWW-Authenticate", "Bearer"),
+            _ => response,
         }
     }
 
@@ -130,23 +173,22 @@ impl CorsGrant {
     }
 }
 
-/// Decides by the head alone. `purpose` tells what the head asks for, where that matters.
+/// Decides by the head alone. `purpose` tells what the head asks for.
 pub(super) fn admit(
     app: &Arc<ServerState>,
     head: &HttpHead,
     peer: ConnectionPeer,
-    purpose: impl FnOnce() -> EndpointPurpose,
+    purpose: &EndpointPurpose,
 ) -> PageAdmission {
     let marks = BrowserMarks::of_headers(head.headers());
     let rules = app.browser_rules();
     // Clients of HTTP/1.0 need not name a host.
     if let Err(refusal) = rules.check_host(&marks, peer, !head.old) {
-        return PageAdmission::Answered(purpose().refusal(&refusal));
+        return PageAdmission::Answered(purpose.refusal(&refusal));
     }
     if !marks.is_from_browser() {
         return PageAdmission::Granted(CorsGrant::default());
     }
-    let purpose = purpose();
     let asked = preflight_method(head);
     let content = match (asked, head.method()) {
         (None, HttpMethod::Post) => ContentDemand::Json(head.header("content-type")),
@@ -161,7 +203,7 @@ pub(super) fn admit(
     };
     let grant = CorsGrant { origin: head.header("origin").map(str::to_owned) };
     match rules.check_page(&request, peer) {
-        Ok(()) if asked.is_some() => PageAdmission::Answered(preflight(head, &purpose, &grant)),
+        Ok(()) if asked.is_some() => PageAdmission::Answered(preflight(head, purpose, &grant)),
         Ok(()) => PageAdmission::Granted(grant),
         Err(refusal) => {
             let mut response = purpose.refusal(&refusal);

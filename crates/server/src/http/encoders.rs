@@ -78,7 +78,12 @@ fn start(
         };
         let PreparedEncoding { texts, answer } = prepare(engine, &served.name, fields)?;
         let trace = request.trace(&served);
-        let wanted = EncodeRequest { texts, trace: trace.clone(), ..EncodeRequest::default() };
+        let wanted = EncodeRequest {
+            texts,
+            trace: trace.clone(),
+            token_meter: request.token_meter(),
+            ..EncodeRequest::default()
+        };
         let results = served.encode(wanted).map_err(|error| not_taken(&served, error))?;
         Ok(RunningEncoding { answer, results, trace })
     })

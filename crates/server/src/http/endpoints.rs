@@ -1,20 +1,22 @@
 //! The table of endpoints, and finding the row of a path.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use galatea_serving::ServingError;
 use galatea_serving::request::ParameterValue;
 use galatea_serving::trace::RequestTrace;
+use galatea_serving::{ServingError, TokenMeter};
 
 pub use super::dialect::InferDialect;
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::{
     encoders, generate, handlers, infer, openai, profile, repository, sagemaker, settings, shm,
 };
+use crate::access::ClientPass;
 use crate::app::ServerState;
 pub use crate::restricted::EndpointCategory;
 use crate::trace;
@@ -38,6 +40,40 @@ pub struct CallContext<'a> {
     pub dialect: InferDialect,
     /// Arrival of the request, if any request may be traced.
     pub arrival: Option<RequestArrival>,
+    /// Client that sent the request.
+    pub client: RequestClient<'a>,
+}
+
+/// Client of a request, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestClient<'a> {
+    /// Request of a key's owner; none where keys are not asked for.
+    pub pass: Option<&'a ClientPass>,
+    /// Address; none over a socket in the file system.
+    pub address: Option<IpAddr>,
+}
+
+impl RequestClient<'_> {
+    /// Counter of the tokens of the client's requests, if they are limited.
+    #[must_use]
+    pub fn token_meter(&self) -> Option<Arc<dyn TokenMeter>> {
+        let key = self.pass?.key();
+        key.limits_tokens().then(|| Arc::clone(key) as Arc<dyn TokenMeter>)
+    }
+
+    /// Name by which clients are told apart where they share what a model computes. Without keys that is what they say
+    /// themselves, or their address.
+    pub(super) fn share_name(&self, head: &HttpHead) -> String {
+        if let Some(pass) = self.pass {
+            return pass.key().name().to_owned();
+        }
+        let claimed = head.header("authorization").or_else(|| head.header("x-api-key"));
+        match (claimed, self.address) {
+            (Some(claimed), _) => claimed.to_owned(),
+            (None, Some(address)) => address.to_string(),
+            (None, None) => String::new(),
+        }
+    }
 }
 
 /// Times at which a request arrived.
@@ -227,19 +263,30 @@ pub fn find(path: &str) -> Option<FoundEndpoint<'_>> {
     find_in(ROWS, path).or_else(|| find_in(OPENAI, path))
 }
 
+/// Finds the row of a path that lacks the slash at its beginning.
+#[must_use]
+pub fn find_without_slash(path: &str) -> Option<FoundEndpoint<'_>> {
+    let found = |row: &'static Endpoint| match_pattern(row, row.pattern.strip_prefix('/')?, path);
+    ROWS.iter().chain(OPENAI).find_map(found)
+}
+
 /// Finds the row of a path in the table of a front end.
 #[must_use]
 pub fn find_in<'a>(rows: &'static [Endpoint], path: &'a str) -> Option<FoundEndpoint<'a>> {
-    rows.iter().find_map(|row| matches(row, path))
+    rows.iter().find_map(|row| match_pattern(row, row.pattern, path))
 }
 
-fn matches<'a>(row: &'static Endpoint, path: &'a str) -> Option<FoundEndpoint<'a>> {
+fn match_pattern<'a>(
+    row: &'static Endpoint,
+    pattern: &str,
+    path: &'a str,
+) -> Option<FoundEndpoint<'a>> {
     let mut found = FoundEndpoint { row, model: "", version: "", in_repository: false };
-    if !row.pattern.contains('{') {
-        return (row.pattern == path).then_some(found);
+    if !pattern.contains('{') {
+        return (pattern == path).then_some(found);
     }
     let mut segments = path.split('/');
-    for want in row.pattern.split('/') {
+    for want in pattern.split('/') {
         let have = segments.next()?;
         match want {
             "{model}" if !have.is_empty() => found.model = have,
@@ -268,6 +315,10 @@ mod tests {
         assert_eq!(find("/v2/models/stats").unwrap().row.category, EndpointCategory::Statistics);
         assert_eq!(find("/v2/models/a%5Fb").unwrap().model, "a%5Fb");
         assert!(find("/v2/repository/r/models/m/load").unwrap().in_repository);
+        let found = find_without_slash("v2/models/add_sub/infer").unwrap();
+        assert_eq!((found.row.pattern, found.model), ("/v2/models/{model}/infer", "add_sub"));
+        assert_eq!(find_without_slash("v2").unwrap().row.pattern, "/v2");
+        assert!(find_without_slash("/v2").is_none() && find_without_slash("").is_none());
         for path in [
             "/",
             "/v2/",

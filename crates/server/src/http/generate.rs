@@ -123,6 +123,7 @@ impl StartedInference {
         mut request: InferenceRequest,
     ) -> Result<Self, ServingError> {
         request.trace = call.trace();
+        request.token_meter = call.client.token_meter();
         let trace = request.trace.clone();
         let cancel = request.cancel.clone();
         let (to, answers) = unbounded_channel();

@@ -63,6 +63,7 @@ fn start(call: &CallContext<'_>) -> Result<StartedRequest, HttpResponse> {
     let (mut request, plan) = decoded.map_err(late)?;
     call.forward_headers(&mut request.parameters).map_err(late)?;
     request.trace = call.trace();
+    request.token_meter = call.client.token_meter();
     let trace = request.trace.clone();
     let pending = submit(&model, request).map_err(late)?;
     Ok(StartedRequest { model, pending, plan, trace })

@@ -2,32 +2,26 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::cors::EndpointPurpose;
-use super::endpoints::{EndpointReply, RequestArrival};
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
-use super::serve::{RouteTable, accept};
+use super::serve::accept;
+use super::target::{RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
 
 /// Serves metrics until the server stops.
 pub async fn serve_metrics(app: Arc<ServerState>, listener: FrontEndListener) {
-    let purpose = |_: &HttpHead| EndpointPurpose::page();
-    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
+    accept(app, listener, Arc::new(find)).await;
 }
 
-fn route(
-    app: &Arc<ServerState>,
-    head: &HttpHead,
-    _body: Bytes,
-    _arrival: Option<RequestArrival>,
-) -> EndpointReply {
-    EndpointReply::Ready(match (head.method(), head.path()) {
-        (HttpMethod::Get, "/metrics" | "/metrics/") => {
-            HttpResponse::ok(ContentType::Metrics, app.metrics_page())
+fn find(head: &HttpHead) -> RouteTarget<'_> {
+    let kind = match (head.method(), head.path()) {
+        (HttpMethod::Get, "/metrics" | "/metrics/") => TargetKind::Metrics,
+        (HttpMethod::Get, _) => TargetKind::Nothing(HttpResponse::empty(ContentType::Metrics)),
+        _ => {
+            let text = "Method Not Allowed";
+            TargetKind::Nothing(HttpResponse::error(405, ContentType::Text, text))
         }
-        (HttpMethod::Get, _) => HttpResponse::empty(ContentType::Metrics),
-        _ => HttpResponse::error(405, ContentType::Text, "Method Not Allowed"),
-    })
+    };
+    RouteTarget { purpose: EndpointPurpose::metrics(), kind }
 }

@@ -13,16 +13,15 @@ use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::backend::llm::CheckpointTraits;
 use galatea_serving::generate::{AnswerForm, GenerateRequest, GenerateStream};
 use galatea_serving::trace::RequestTrace;
-use galatea_serving::{ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint, ServingError};
+use galatea_serving::{
+    ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint, ServingError, TokenMeter,
+};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 
-use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{CallContext, EndpointReply, InferDialect, OPENAI, RequestArrival, find_in};
-use super::message::{ContentType, HttpHead, HttpResponse};
-use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
+use super::endpoints::{CallContext, EndpointReply, RequestArrival};
+use super::message::{ContentType, HttpResponse};
 use crate::app::ServerState;
-use crate::listen::FrontEndListener;
 use crate::openai::chat::PreparedChat;
 use crate::openai::completion::PreparedCompletion;
 use crate::openai::error::ApiError;
@@ -36,25 +35,6 @@ use crate::trace;
 
 /// Pieces that are written and wait for the connection.
 const MAX_PIECES: usize = 16;
-
-/// Serves OpenAI's endpoints alone until the server stops.
-pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
-    let route =
-        |app: &Arc<ServerState>, head: &HttpHead, body: Bytes, arrival: Option<RequestArrival>| {
-            let Some(found) = find_in(OPENAI, head.path()) else {
-                let text = format!("{} is no endpoint of this front end", head.path());
-                return EndpointReply::Ready(refusal(&ApiError::not_found(text)));
-            };
-            match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-                Some(refusal) => EndpointReply::Ready(refusal),
-                None => answer(app, head, body, arrival, &found, InferDialect::Kserve),
-            }
-        };
-    let purpose = |head: &HttpHead| {
-        EndpointPurpose::of(find_in(OPENAI, head.path()).as_ref(), ErrorStyle::OpenAi)
-    };
-    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
-}
 
 /// The answer that says what is wrong.
 pub(super) fn refusal(error: &ApiError) -> HttpResponse {
@@ -80,8 +60,10 @@ pub(super) fn reply(result: Result<Vec<u8>, ApiError>) -> HttpResponse {
 pub(super) struct OpenAiRequest {
     app: Arc<ServerState>,
     body: Bytes,
-    /// Key that the client shows, by which clients are told apart; empty if none.
+    /// Name by which clients are told apart; empty if none.
     caller: String,
+    /// Counter of the client's tokens, if they are limited.
+    token_meter: Option<Arc<dyn TokenMeter>>,
     /// Arrival of the request, if any request may be traced.
     arrival: Option<RequestArrival>,
     /// Client's own trace that the request belongs to.
@@ -102,12 +84,19 @@ impl OpenAiRequest {
                 call.body.len()
             )));
         }
-        let caller = call.head.header("authorization").unwrap_or_default().to_owned();
+        let caller = call.client.share_name(call.head);
+        let token_meter = call.client.token_meter();
         let arrival = call.arrival;
         let traceparent = arrival.and_then(|_| call.head.header("traceparent"));
         let traceparent = traceparent.map(str::to_owned);
         let app = Arc::clone(call.app);
-        Ok(Self { app, body: call.body.clone(), caller, arrival, traceparent })
+        let body = call.body.clone();
+        Ok(Self { app, body, caller, token_meter, arrival, traceparent })
+    }
+
+    /// Counter of the client's tokens, if they are limited.
+    pub(super) fn token_meter(&self) -> Option<Arc<dyn TokenMeter>> {
+        self.token_meter.clone()
     }
 
     /// The trace of a request to the model that its body names, where it is one to trace.
@@ -310,6 +299,7 @@ fn generation(call: &CallContext<'_>, prepare: OpenAiPreparation) -> EndpointRep
                     prompts,
                     form: job.form(),
                     trace: trace.clone(),
+                    token_meter: request.token_meter(),
                     ..GenerateRequest::default()
                 };
                 let running = served.generate(wanted).map_err(|error| not_taken(&served, error))?;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use tracing::Level;
 
 use super::cors::{self, EndpointPurpose, PageAdmission};
-use super::endpoints::{
-    self, CallContext, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
-};
+use super::endpoints::{self, EndpointReply, InferDialect, RequestArrival, RequestClient};
+use super::gate::{self, AdmittedRequest};
 use super::message::{ContentType, HttpHead, HttpResponse};
+use super::target::{EndpointRouter, EndpointTarget, ReceivedRequest, RouteTarget, TargetKind};
 use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
 use crate::listen::ConnectionPeer;
@@ -18,58 +17,9 @@ use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
 use crate::tasks::boxed;
 use crate::trace;
 
-/// Bodies beyond this size are decoded where blocking is allowed.
-const LARGE_BODY_BYTES: usize = 1 << 20;
-
-/// Finds and runs what answers a request.
-pub(super) trait EndpointRouter: Send + Sync + 'static {
-    /// The answer, or what it waits for.
-    fn route(
-        &self,
-        app: &Arc<ServerState>,
-        head: &HttpHead,
-        body: Bytes,
-        arrival: Option<RequestArrival>,
-    ) -> EndpointReply;
-
-    /// The purpose of the endpoint that the request is for.
-    fn purpose(&self, head: &HttpHead) -> EndpointPurpose;
-}
-
-/// A route of two functions.
-pub(super) struct RouteTable<R, P> {
-    /// Gives the answer.
-    pub(super) route: R,
-    /// Says what a request asks for.
-    pub(super) purpose: P,
-}
-
-impl<R, P> EndpointRouter for RouteTable<R, P>
-where
-    R: Fn(&Arc<ServerState>, &HttpHead, Bytes, Option<RequestArrival>) -> EndpointReply
-        + Send
-        + Sync
-        + 'static,
-    P: Fn(&HttpHead) -> EndpointPurpose + Send + Sync + 'static,
-{
-    fn route(
-        &self,
-        app: &Arc<ServerState>,
-        head: &HttpHead,
-        body: Bytes,
-        arrival: Option<RequestArrival>,
-    ) -> EndpointReply {
-        (self.route)(app, head, body, arrival)
-    }
-
-    fn purpose(&self, head: &HttpHead) -> EndpointPurpose {
-        (self.purpose)(head)
-    }
-}
-
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
 pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
-    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
+    accept(app, listener, Arc::new(find)).await;
 }
 
 /// Accepts connections until the server stops.
@@ -127,10 +77,27 @@ async fn requests(
         let _request = app.count_request();
         let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
         let received = app.tracer().is_active().then(Instant::now);
-        let grant = match cors::admit(app, &head, peer, || route.purpose(&head)) {
+        let target = route.find(&head);
+        let grant = match cors::admit(app, &head, peer, &target.purpose) {
             PageAdmission::Granted(grant) => grant,
             PageAdmission::Answered(response) => {
-                let goes_on = answer_at_once(app, connection, &head, &response).await?;
+                let unread = wire::has_body(&head)?;
+                let goes_on = answer_at_once(app, connection, &head, &response, unread).await?;
+                if let Some(start) = start {
+                    log(&head, &response, start);
+                }
+                if goes_on {
+                    continue;
+                }
+                break;
+            }
+        };
+        let AdmittedRequest { target, pass } = match gate::admit(app, &head, target) {
+            Ok(admitted) => admitted,
+            Err(mut response) => {
+                grant.apply(&mut response);
+                let unread = connection.skip_body(&head).await?;
+                let goes_on = answer_at_once(app, connection, &head, &response, unread).await?;
                 if let Some(start) = start {
                     log(&head, &response, start);
                 }
@@ -142,7 +109,9 @@ async fn requests(
         };
         let body = connection.body(&head).await.map_err(|error| grant.apply_to_error(error))?;
         let arrival = received.map(|start| RequestArrival { start, end: Instant::now() });
-        let mut response = match route.route(app, &head, body, arrival) {
+        let client = RequestClient { pass: pass.as_ref(), address: peer.address };
+        let request = ReceivedRequest { app, head: &head, body, arrival, client };
+        let mut response = match target.answer(request) {
             EndpointReply::Ready(response) => response,
             EndpointReply::Pending(response) => tokio::select! {
                 // An answer that is there needs no look at the connection.
@@ -176,14 +145,14 @@ async fn requests(
     Ok(())
 }
 
-/// Answers a request whose body is not read; says whether the connection goes on.
+/// Answers a request that is not let in, whose body may be unread; says whether the connection goes on.
 async fn answer_at_once(
     app: &ServerState,
     connection: &mut HttpConnection<ClientConnection>,
     head: &HttpHead,
     response: &HttpResponse,
+    unread: bool,
 ) -> Result<bool, ReadError> {
-    let unread = wire::has_body(head)?;
     let close = unread || wire::wants_close(head) || app.is_stopping();
     connection.send(response, head.old, close).await?;
     if unread {
@@ -200,68 +169,14 @@ fn log(head: &HttpHead, response: &HttpResponse, start: Instant) {
     tracing::debug!("HTTP request: {method} {path} {} {seconds:.6} s", response.status());
 }
 
-/// Unknown paths, restricted ones and wrong methods are answered here, everything else by the row's handler.
-fn route(
-    app: &Arc<ServerState>,
-    head: &HttpHead,
-    body: Bytes,
-    arrival: Option<RequestArrival>,
-) -> EndpointReply {
-    let Some(found) = endpoints::find(head.path()) else {
-        return EndpointReply::Ready(HttpResponse::error(404, ContentType::Text, "Not Found"));
-    };
-    match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-        Some(refusal) => EndpointReply::Ready(refusal),
-        None => answer(app, head, body, arrival, &found, InferDialect::Kserve),
-    }
-}
-
-fn purpose(head: &HttpHead) -> EndpointPurpose {
-    EndpointPurpose::of(endpoints::find(head.path()).as_ref(), cors::errors_at(head.path()))
-}
-
-/// The answer to a request that lacks the header of a restricted endpoint.
-pub(super) fn restricted(
-    app: &ServerState,
-    head: &HttpHead,
-    found: &FoundEndpoint<'_>,
-) -> Option<HttpResponse> {
-    let header = |name: &str| head.header(name).map(str::as_bytes);
-    let key = app.http_rules().restrictions.missing(found.row.category, header)?;
-    let text = format!("This API is restricted, expecting header '{key}'");
-    Some(HttpResponse::error(403, ContentType::Text, &text))
-}
-
-/// The answer to a method that the endpoint does not have.
-pub(super) fn wrong_method(head: &HttpHead, found: &FoundEndpoint<'_>) -> Option<HttpResponse> {
-    let wrong = !found.row.methods.contains(&head.method());
-    wrong.then(|| HttpResponse::error(405, found.row.early, "Method Not Allowed"))
-}
-
-/// Runs the handler of a row.
-pub(super) fn answer(
-    app: &Arc<ServerState>,
-    head: &HttpHead,
-    body: Bytes,
-    arrival: Option<RequestArrival>,
-    found: &FoundEndpoint<'_>,
-    dialect: InferDialect,
-) -> EndpointReply {
-    let large = body.len() > LARGE_BODY_BYTES;
-    let call = CallContext {
-        app,
-        head,
-        body,
-        model: found.model,
-        version: found.version,
-        in_repository: found.in_repository,
-        dialect,
-        arrival,
-    };
-    // Decoding this much would keep other connections of the thread waiting.
-    if large {
-        tokio::task::block_in_place(|| (found.row.handler)(&call))
-    } else {
-        (found.row.handler)(&call)
+fn find(head: &HttpHead) -> RouteTarget<'_> {
+    let path = head.path();
+    let found = endpoints::find(path);
+    RouteTarget {
+        purpose: EndpointPurpose::of(found.as_ref(), cors::errors_at(path)),
+        kind: match found {
+            Some(found) => TargetKind::Endpoint(EndpointTarget::new(found, InferDialect::Kserve)),
+            None => TargetKind::Nothing(HttpResponse::error(404, ContentType::Text, "Not Found")),
+        },
     }
 }

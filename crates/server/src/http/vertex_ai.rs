@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use galatea_serving::Core;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{
-    self, Endpoint, EndpointCategory, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
-};
+use super::endpoints::{self, Endpoint, EndpointCategory, FoundEndpoint, InferDialect};
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
-use super::serve::{RouteTable, accept, answer, restricted, wrong_method};
+use super::serve::accept;
+use super::target::{EndpointRouter, EndpointTarget, MethodRule, RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
 
@@ -59,36 +57,20 @@ impl VertexAi {
         };
         Ok(Self { predict, health, model })
     }
+}
 
-    /// A redirection is for what the endpoint is for that it leads to.
-    fn purpose(&self, head: &HttpHead) -> EndpointPurpose {
-        let target = head.header(REDIRECT).filter(|_| head.path() == self.predict);
-        match target.map(|path| format!("/{path}")) {
-            Some(path) if path == "/metrics" => EndpointPurpose::page(),
-            Some(path) => EndpointPurpose::of(endpoints::find(&path).as_ref(), ErrorStyle::Triton),
-            None if head.path() == self.health => EndpointPurpose::page(),
-            None => EndpointPurpose::of(None, ErrorStyle::Triton),
-        }
-    }
-
-    fn route(
-        &self,
-        app: &Arc<ServerState>,
-        head: &HttpHead,
-        body: Bytes,
-        arrival: Option<RequestArrival>,
-    ) -> EndpointReply {
+impl EndpointRouter for VertexAi {
+    fn find<'a>(&'a self, head: &'a HttpHead) -> RouteTarget<'a> {
         let path = head.path();
         if path == self.health {
-            return direct(app, head, body, arrival, "/v2/health/ready", "");
+            return direct("/v2/health/ready", "");
         }
         if path != self.predict {
-            return EndpointReply::Ready(plain(400));
+            return nothing(EndpointPurpose::of(None, ErrorStyle::Triton), plain(400));
         }
         match head.header(REDIRECT) {
-            None => direct(app, head, body, arrival, "/v2/models/{model}/infer", &self.model),
-            Some(_) if head.method() != HttpMethod::Post => EndpointReply::Ready(plain(405)),
-            Some(path) => redirected(app, head, body, arrival, &format!("/{path}")),
+            None => direct("/v2/models/{model}/infer", &self.model),
+            Some(path) => redirected(path, head.method()),
         }
     }
 }
@@ -116,14 +98,7 @@ pub fn routes<'e>(
 
 /// Serves Vertex AI until the server stops.
 pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener, vertex: VertexAi) {
-    let asked = vertex.clone();
-    let route =
-        move |app: &Arc<ServerState>,
-              head: &HttpHead,
-              body: Bytes,
-              arrival: Option<RequestArrival>| { vertex.route(app, head, body, arrival) };
-    let purpose = move |head: &HttpHead| asked.purpose(head);
-    accept(app, listener, Arc::new(RouteTable { route, purpose })).await;
+    accept(app, listener, Arc::new(vertex)).await;
 }
 
 /// An answer without words.
@@ -131,48 +106,48 @@ fn plain(status: u16) -> HttpResponse {
     HttpResponse { status, ..HttpResponse::empty(ContentType::Text) }
 }
 
-/// The answer of the endpoint with this pattern.
-fn direct(
-    app: &Arc<ServerState>,
-    head: &HttpHead,
-    body: Bytes,
-    arrival: Option<RequestArrival>,
-    pattern: &str,
-    model: &str,
-) -> EndpointReply {
-    let Some(row) = endpoints::ROWS.iter().find(|row| row.pattern == pattern) else {
-        return EndpointReply::Ready(plain(400));
-    };
-    let found = FoundEndpoint { row, model, version: "", in_repository: false };
-    match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
-        Some(refusal) => EndpointReply::Ready(refusal),
-        None => answer(app, head, body, arrival, &found, InferDialect::VertexAi),
-    }
+fn nothing<'a>(purpose: EndpointPurpose, response: HttpResponse) -> RouteTarget<'a> {
+    RouteTarget { purpose, kind: TargetKind::Nothing(response) }
 }
 
-/// The answer of the endpoint that the client asks for. Every request here is a POST, whatever the endpoint expects.
-fn redirected(
-    app: &Arc<ServerState>,
-    head: &HttpHead,
-    body: Bytes,
-    arrival: Option<RequestArrival>,
-    path: &str,
-) -> EndpointReply {
-    if path == "/metrics" {
-        return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, app.metrics_page()));
+/// The endpoint with this pattern.
+fn direct<'a>(pattern: &str, model: &'a str) -> RouteTarget<'a> {
+    let Some(row) = endpoints::ROWS.iter().find(|row| row.pattern == pattern) else {
+        return nothing(EndpointPurpose::of(None, ErrorStyle::Triton), plain(400));
+    };
+    let found = FoundEndpoint { row, model, version: "", in_repository: false };
+    let purpose = EndpointPurpose::of(Some(&found), ErrorStyle::Triton);
+    let target = EndpointTarget::new(found, InferDialect::VertexAi);
+    RouteTarget { purpose, kind: TargetKind::Endpoint(target) }
+}
+
+/// The endpoint that the client asks for by its path without the first slash. Every request here is a POST, whatever
+/// the endpoint expects.
+fn redirected(path: &str, method: HttpMethod) -> RouteTarget<'_> {
+    let is_metrics = path == "metrics";
+    let found = endpoints::find_without_slash(path).filter(|_| !is_metrics);
+    let purpose = match is_metrics {
+        true => EndpointPurpose::metrics(),
+        false => EndpointPurpose::of(found.as_ref(), ErrorStyle::Triton),
+    };
+    if method != HttpMethod::Post {
+        return nothing(purpose, plain(405));
     }
-    let Some(found) = endpoints::find(path) else { return EndpointReply::Ready(plain(400)) };
+    if is_metrics {
+        return RouteTarget { purpose, kind: TargetKind::Metrics };
+    }
+    let Some(found) = found else { return nothing(purpose, plain(400)) };
     match passage(found.row) {
-        RedirectionAccess::None => return EndpointReply::Ready(plain(400)),
+        RedirectionAccess::None => nothing(purpose, plain(400)),
         RedirectionAccess::Forbidden => {
-            let text = format!("'{path}' cannot be reached by a redirection of Vertex AI");
-            return EndpointReply::Ready(HttpResponse::error(403, ContentType::Json, &text));
+            let text = format!("'/{path}' cannot be reached by a redirection of Vertex AI");
+            nothing(purpose, HttpResponse::error(403, ContentType::Json, &text))
         }
-        RedirectionAccess::Open => {}
-    }
-    match restricted(app, head, &found) {
-        Some(refusal) => EndpointReply::Ready(refusal),
-        None => answer(app, head, body, arrival, &found, InferDialect::VertexAi),
+        RedirectionAccess::Open => {
+            let dialect = InferDialect::VertexAi;
+            let target = EndpointTarget { found, dialect, methods: MethodRule::Any };
+            RouteTarget { purpose, kind: TargetKind::Endpoint(target) }
+        }
     }
 }
 

@@ -49,7 +49,9 @@ const MAX_BODY_BYTES: u64 = i32::MAX as u64;
 const STALL: Duration = Duration::from_secs(60);
 /// Most bytes of a refused request that are read and dropped.
 const MAX_DRAINED_BYTES: usize = 1024 * 1024;
-/// Longest time for that.
+/// Longest body of a refused request that is read so that its connection can go on.
+const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
+/// Longest time for reading and dropping.
 const LINGER: Duration = Duration::from_secs(2);
 /// Bytes that a peer must send in [`STALL`].
 const MIN_BYTES: usize = 16 * 1024;
@@ -172,14 +174,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         if framing == BodyFraming::Length(0) {
             return Ok(Bytes::new());
         }
-        let continues =
-            head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
-        if continues && self.ahead.is_empty() {
+        if waits_for_leave(head) && self.ahead.is_empty() {
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         match framing {
             BodyFraming::Length(length) => self.body_of_length(length, tensor_at(head)).await,
             BodyFraming::Chunked => self.body_in_chunks().await,
+        }
+    }
+
+    /// Reads and drops the body of a request that is refused, if it is short and on its way: the connection can then go
+    /// on. Says whether a body stays unread.
+    pub(super) async fn skip_body(&mut self, head: &HttpHead) -> Result<bool, ReadError> {
+        match framing(head)? {
+            BodyFraming::Length(length)
+                if length <= MAX_SKIPPED_BYTES && !waits_for_leave(head) =>
+            {
+                self.body(head).await.map(|_| false)
+            }
+            _ => Ok(true),
         }
     }
 
@@ -463,6 +476,11 @@ fn framing(head: &HttpHead) -> Result<BodyFraming, ReadError> {
 /// Returns [`ReadError::Closed`] if the length cannot be determined.
 pub(super) fn has_body(head: &HttpHead) -> Result<bool, ReadError> {
     Ok(framing(head)? != BodyFraming::Length(0))
+}
+
+/// Returns whether the client sends the body only once it is asked to.
+fn waits_for_leave(head: &HttpHead) -> bool {
+    head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
 }
 
 /// Returns the offset of the first binary tensor in a body: behind the JSON part, whose length the head

@@ -5,7 +5,7 @@ mod line;
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,11 +88,28 @@ impl LogSettings {
     }
 }
 
+/// The file of the log.
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
+    open: Mutex<File>,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), open: Mutex::new(append_to(path)?) })
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
 /// The log of the process.
 #[derive(Debug)]
 struct ProcessLog {
     settings: RwLock<LogSettings>,
-    file: Option<Mutex<File>>,
+    file: Option<LogFile>,
     quoting: MessageQuoting,
     /// Modules that are logged in more detail than the settings say.
     detail: DetailModules,
@@ -115,13 +132,26 @@ pub fn start<'e>(
 ) -> io::Result<()> {
     let file = match settings.file.as_str() {
         "" => None,
-        path => Some(File::options().create(true).append(true).open(Path::new(path))?),
+        path => Some(LogFile::open(Path::new(path))?),
     };
     let detail = DetailModules::of(environment);
     if LOG.set(ProcessLog::new(settings, file, detail)).is_ok() {
         let lines = tracing_subscriber::registry().with(LineSubscriber);
         tracing::subscriber::set_global_default(lines).ok();
     }
+    Ok(())
+}
+
+/// Opens the log file anew by its path: whoever has renamed it, so that it does not grow for ever, gets no more lines in
+/// the old one.
+///
+/// # Errors
+/// Returns a sentence that names the file that cannot be opened; the lines then still go to the old one.
+pub fn reopen() -> Result<(), String> {
+    let Some(file) = &log().file else { return Ok(()) };
+    let new = append_to(&file.path)
+        .map_err(|error| format!("cannot open the log file '{}': {error}", file.path.display()))?;
+    *file.open.lock().unwrap_or_else(PoisonError::into_inner) = new;
     Ok(())
 }
 
@@ -139,11 +169,11 @@ pub fn change(change: LogChange) {
 }
 
 impl ProcessLog {
-    fn new(settings: LogSettings, file: Option<File>, detail: DetailModules) -> Self {
+    fn new(settings: LogSettings, file: Option<LogFile>, detail: DetailModules) -> Self {
         let plain = std::env::var(ESCAPE)
             .is_ok_and(|value| value == "0" || value.eq_ignore_ascii_case("false"));
         let quoting = if plain { MessageQuoting::Plain } else { MessageQuoting::Quoted };
-        Self { settings: RwLock::new(settings), file: file.map(Mutex::new), quoting, detail }
+        Self { settings: RwLock::new(settings), file, quoting, detail }
     }
 
     fn read<T>(&self, look: impl FnOnce(&LogSettings) -> T) -> T {
@@ -154,7 +184,7 @@ impl ProcessLog {
         let bytes = text.as_bytes();
         let written = match &self.file {
             Some(file) => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = file.open.lock().unwrap_or_else(PoisonError::into_inner);
                 file.write_all(bytes).and_then(|()| file.flush())
             }
             None if level <= Level::WARN => io::stderr().write_all(bytes),

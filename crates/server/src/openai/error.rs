@@ -5,6 +5,7 @@ use galatea_serving::ServingError as CoreError;
 use galatea_serving::generate::GenerateError;
 use serde_json::{Value, json};
 
+use crate::access::AccessRefusal;
 use crate::status;
 
 /// Time that a client is asked to wait when a queue is full, in seconds.
@@ -40,6 +41,18 @@ impl ApiError {
     /// The request as a whole is refused with a status of its own.
     pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
         Self::new(status, "invalid_request_error", message)
+    }
+
+    /// The request comes without the right key, or its key has reached a limit.
+    pub(crate) fn access(refusal: &AccessRefusal) -> Self {
+        let (sort, code) = match refusal {
+            AccessRefusal::NoKey | AccessRefusal::UnknownKey => {
+                ("invalid_request_error", Some("invalid_api_key"))
+            }
+            AccessRefusal::ClosedGroup { .. } => ("permission_error", None),
+            AccessRefusal::LimitReached { .. } => ("rate_limit_error", Some("rate_limit_exceeded")),
+        };
+        Self { code, ..Self::new(refusal.status(), sort, refusal.message()) }
     }
 
     /// There is no such thing.

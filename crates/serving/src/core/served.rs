@@ -89,7 +89,7 @@ impl ServedCheckpoint {
             let text = format!("model '{}' is an encoder, which writes no texts", self.name);
             return Err(ServingError::invalid_arg(text));
         };
-        let GenerateRequest { id, prompts, form, priority, trace } = request;
+        let GenerateRequest { id, prompts, form, priority, trace, token_meter } = request;
         let events = EventQueue::new(MAX_WAITING_BYTES);
         let open = prompts.len();
         let job = PromptsJob {
@@ -100,7 +100,8 @@ impl ServedCheckpoint {
             events: Arc::clone(&events),
         };
         let prepared = PreparedWork::new(open, Box::new(job));
-        let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
+        let request =
+            InferenceRequest { id, priority, trace, prepared, token_meter, ..Default::default() };
         let cancel = self.begin(request, &events)?;
         let _model = Arc::clone(model);
         let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);
@@ -116,7 +117,7 @@ impl ServedCheckpoint {
             let text = format!("model '{}' writes texts, and encodes none", self.name);
             return Err(ServingError::invalid_arg(text));
         };
-        let EncodeRequest { id, texts, priority, trace } = request;
+        let EncodeRequest { id, texts, priority, trace, token_meter } = request;
         let results = EventQueue::new(MAX_WAITING_BYTES);
         let items = texts.len();
         let job = TextsJob {
@@ -126,7 +127,8 @@ impl ServedCheckpoint {
             results: Arc::clone(&results),
         };
         let prepared = PreparedWork::new(items, Box::new(job));
-        let request = InferenceRequest { id, priority, trace, prepared, ..Default::default() };
+        let request =
+            InferenceRequest { id, priority, trace, prepared, token_meter, ..Default::default() };
         let cancel = self.begin(request, &results)?;
         let _engine = Arc::clone(engine);
         let _in_use: Arc<dyn MemoryUse> = Arc::<InUse>::clone(&self.in_use);

@@ -22,6 +22,7 @@ use galatea_llm::sampling::TokenLogprobs;
 use self::queue::{EventQueue, QueueRead};
 use crate::cancel::CancelToken;
 use crate::error::ServingError;
+use crate::request::TokenMeter;
 use crate::trace::RequestTrace;
 
 /// Size that an event counts as beside its contents, in bytes.
@@ -50,6 +51,8 @@ pub struct GenerateRequest {
     pub priority: u64,
     /// Trace in which the stages of the request are recorded, if they are.
     pub trace: Option<Arc<RequestTrace>>,
+    /// Where tokens of prompts and answers are counted, if they are.
+    pub token_meter: Option<Arc<dyn TokenMeter>>,
 }
 
 /// Texts that an encoder is to compute, as one request of a client.
@@ -63,6 +66,8 @@ pub struct EncodeRequest {
     pub priority: u64,
     /// Trace in which the stages of the request are recorded, if they are.
     pub trace: Option<Arc<RequestTrace>>,
+    /// Where tokens of texts are counted, if they are.
+    pub token_meter: Option<Arc<dyn TokenMeter>>,
 }
 
 /// Why a request that was taken has no answer.

@@ -424,8 +424,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
     }
 
     fn begin(&mut self, id: u32, head: CallHead, end: bool) {
-        let CallHead { parts, authority, too_large } = head;
-        let (visit, entrance) = self.door.enter(&parts, authority.as_ref());
+        let CallHead { mut parts, authority, too_large } = head;
+        let (visit, entrance) = self.door.enter(&mut parts, authority.as_ref());
         let entrance = if too_large {
             let text = format!("the metadata are longer than {MAX_HEAD_BYTES} bytes");
             CallKind::Refused(Status::resource_exhausted(text))

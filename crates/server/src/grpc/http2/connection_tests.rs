@@ -46,7 +46,7 @@ fn trailers() -> HeaderMap {
 impl GrpcService for Echo {
     type Call = ();
 
-    fn enter(&self, head: &Parts, _: Option<&Bytes>) -> ((), CallKind) {
+    fn enter(&self, head: &mut Parts, _: Option<&Bytes>) -> ((), CallKind) {
         (
             (),
             match head.uri.path() {

@@ -69,8 +69,9 @@ pub(super) trait GrpcService: Clone + Send + Sync + 'static {
     /// Lives as long as a call.
     type Call: Send;
 
-    /// Decides on a call. `authority` is the host that the client names.
-    fn enter(&self, head: &Parts, authority: Option<&Bytes>) -> (Self::Call, CallKind);
+    /// Decides on a call, and may add to its head what its answer needs. `authority` is the host that the client
+    /// names.
+    fn enter(&self, head: &mut Parts, authority: Option<&Bytes>) -> (Self::Call, CallKind);
 
     /// Tells of the head or of the trailers of an answer.
     fn look(visit: &mut Self::Call, headers: &HeaderMap);

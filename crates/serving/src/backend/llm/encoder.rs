@@ -77,6 +77,9 @@ fn submit(
     end: impl FnOnce(ActiveRequest, TextsOutcome) + Send + 'static,
 ) {
     let cancel = request.request.cancel.clone();
+    if let Some(meter) = &request.request.token_meter {
+        meter.count(texts.iter().map(|text| text.tokens.len()).sum());
+    }
     // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
     let waiting = Arc::new(Mutex::new(Some((request, end))));
     let taken = Arc::clone(&waiting);

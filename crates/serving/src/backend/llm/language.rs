@@ -6,7 +6,7 @@ use std::sync::Arc;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
-use super::prompts::submit;
+use super::prompts::{RequestLink, submit};
 use super::residency::InUse;
 use super::{reply, reply::ResponseMaker, request};
 use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
@@ -38,8 +38,8 @@ pub(super) fn start(model: &LanguageModel, in_use: Arc<InUse>, request: ActiveRe
         Ok(prepared) => prepared,
         Err(error) => return request.finish_with(Err(error)),
     };
-    let cancel = request.request.cancel.clone();
+    let link = RequestLink::of(&request.request);
     let tokens = generation.prompt.len();
     let reply = ResponseMaker::new(request, asked, tokens, Arc::clone(model.tokenizer()));
-    submit(model, in_use, vec![generation], &cancel, reply);
+    submit(model, in_use, vec![generation], link, reply);
 }

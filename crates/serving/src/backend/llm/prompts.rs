@@ -15,6 +15,7 @@ use crate::cancel::CancelToken;
 use crate::error::ServingError;
 use crate::generate::queue::EventQueue;
 use crate::generate::{AnswerForm, GenerateError, PromptEvent, StreamedEvent, event_bytes};
+use crate::request::{InferenceRequest, TokenMeter};
 use crate::statistics::ResponseKind;
 
 /// Takes what becomes of the prompts of a request, on the engine's thread.
@@ -30,22 +31,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Parts of a request that its prompts keep on their way through the engine.
+pub(super) struct RequestLink {
+    cancel: CancelToken,
+    meter: Option<Arc<dyn TokenMeter>>,
+}
+
+impl RequestLink {
+    /// The link to a request.
+    pub(super) fn of(request: &InferenceRequest) -> Self {
+        Self { cancel: request.cancel.clone(), meter: request.token_meter.clone() }
+    }
+}
+
 /// Hands prompts to the engine, all or none. They are taken back when their request is cancelled.
 pub(super) fn submit(
     model: &LanguageModel,
     in_use: Arc<InUse>,
     prompts: Vec<GenerationRequest>,
-    cancel: &CancelToken,
+    link: RequestLink,
     observer: impl PromptObserver,
 ) {
+    let RequestLink { cancel, meter } = link;
+    if let Some(meter) = &meter {
+        meter.count(prompts.iter().map(|request| request.prompt.len()).sum());
+    }
     let observer = Arc::new(Mutex::new(observer));
     let mut tickets = Vec::with_capacity(prompts.len());
     for (prompt, request) in prompts.into_iter().enumerate() {
         let observed = Arc::clone(&observer);
         let in_use = Arc::clone(&in_use);
+        let meter = meter.clone();
         let sink = move |event| {
             // The model stays in memory as long as somebody may be told.
             let _ = &in_use;
+            if let (Some(meter), GenerationEvent::Delta(delta)) = (&meter, &event) {
+                meter.count(delta.tokens.len());
+            }
             lock(&observed).take(prompt, event);
         };
         match model.engine().submit(request, Box::new(sink)) {
@@ -79,7 +101,7 @@ impl PromptsJob {
             events.close();
             return request.finish();
         }
-        let cancel = request.request.cancel.clone();
+        let link = RequestLink::of(&request.request);
         let observer = StreamedAnswer {
             request: Some(request),
             form,
@@ -88,7 +110,7 @@ impl PromptsJob {
             queue: Duration::ZERO,
             from: Instant::now(),
         };
-        submit(&model, in_use, prompts, &cancel, observer);
+        submit(&model, in_use, prompts, link, observer);
     }
 }
 

@@ -1,0 +1,164 @@
+//! Target of a request, known from its head alone: found once, checked before the body is read, answered after.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cors::EndpointPurpose;
+use super::endpoints::{
+    CallContext, EndpointReply, FoundEndpoint, InferDialect, RequestArrival, RequestClient,
+};
+use super::message::{ContentType, HttpHead, HttpResponse};
+use crate::app::ServerState;
+
+/// Bodies beyond this size are decoded where blocking is allowed.
+const LARGE_BODY_BYTES: usize = 1 << 20;
+
+/// Finds targets of the requests of a front end.
+pub(super) trait EndpointRouter: Send + Sync + 'static {
+    /// Finds the target of a request.
+    fn find<'a>(&'a self, head: &'a HttpHead) -> RouteTarget<'a>;
+}
+
+impl<F> EndpointRouter for F
+where
+    F: for<'a> Fn(&'a HttpHead) -> RouteTarget<'a> + Send + Sync + 'static,
+{
+    fn find<'a>(&'a self, head: &'a HttpHead) -> RouteTarget<'a> {
+        self(head)
+    }
+}
+
+/// Target of a request.
+#[derive(Debug)]
+pub(super) struct RouteTarget<'a> {
+    /// Facts for those who decide whether it may be asked for.
+    pub(super) purpose: EndpointPurpose,
+    /// Sort of the target.
+    pub(super) kind: TargetKind<'a>,
+}
+
+/// Sorts of targets.
+#[derive(Debug)]
+pub(super) enum TargetKind<'a> {
+    /// An endpoint of a table.
+    Endpoint(EndpointTarget<'a>),
+    /// The page of metrics.
+    Metrics,
+    /// Nothing is there: this is said instead.
+    Nothing(HttpResponse),
+}
+
+/// An endpoint of a table, and how it is reached.
+#[derive(Debug)]
+pub(super) struct EndpointTarget<'a> {
+    /// The endpoint.
+    pub(super) found: FoundEndpoint<'a>,
+    /// Form of its inferences.
+    pub(super) dialect: InferDialect,
+    /// Methods that reach it.
+    pub(super) methods: MethodRule,
+}
+
+/// Methods by which an endpoint is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MethodRule {
+    /// Methods of its row.
+    OfEndpoint,
+    /// Methods of every name.
+    Any,
+}
+
+impl<'a> EndpointTarget<'a> {
+    /// An endpoint that is reached by the methods of its row.
+    pub(super) fn new(found: FoundEndpoint<'a>, dialect: InferDialect) -> Self {
+        Self { found, dialect, methods: MethodRule::OfEndpoint }
+    }
+
+    fn refusal(&self, app: &ServerState, head: &HttpHead) -> Option<HttpResponse> {
+        let row = self.found.row;
+        let header = |name: &str| head.header(name).map(str::as_bytes);
+        if let Some(key) = app.http_rules().restrictions.missing(row.category, header) {
+            let text = format!("This API is restricted, expecting header '{key}'");
+            return Some(HttpResponse::error(403, ContentType::Text, &text));
+        }
+        let wrong = self.methods == MethodRule::OfEndpoint && !row.methods.contains(&head.method());
+        wrong.then(|| HttpResponse::error(405, row.early, "Method Not Allowed"))
+    }
+}
+
+impl<'a> TargetKind<'a> {
+    /// Checks that there is an answer besides a refusal.
+    ///
+    /// # Errors
+    /// Returns the refusal.
+    pub(super) fn ready(
+        self,
+        app: &ServerState,
+        head: &HttpHead,
+    ) -> Result<ReadyTarget<'a>, HttpResponse> {
+        match self {
+            Self::Nothing(response) => Err(response),
+            Self::Metrics => Ok(ReadyTarget::Metrics),
+            Self::Endpoint(target) => match target.refusal(app, head) {
+                Some(refusal) => Err(refusal),
+                None => Ok(ReadyTarget::Endpoint(target)),
+            },
+        }
+    }
+}
+
+/// Target of a request that was let in.
+#[derive(Debug)]
+pub(super) enum ReadyTarget<'a> {
+    /// An endpoint of a table.
+    Endpoint(EndpointTarget<'a>),
+    /// The page of metrics.
+    Metrics,
+}
+
+/// A request that has come as a whole.
+pub(super) struct ReceivedRequest<'a> {
+    /// The server.
+    pub(super) app: &'a Arc<ServerState>,
+    /// Head of the request.
+    pub(super) head: &'a HttpHead,
+    /// Body of the request.
+    pub(super) body: Bytes,
+    /// Arrival of the request, if any request may be traced.
+    pub(super) arrival: Option<RequestArrival>,
+    /// Client that sent it.
+    pub(super) client: RequestClient<'a>,
+}
+
+impl ReadyTarget<'_> {
+    /// Gives the answer, or what it waits for.
+    pub(super) fn answer(&self, request: ReceivedRequest<'_>) -> EndpointReply {
+        let target = match self {
+            Self::Metrics => {
+                let page = request.app.metrics_page();
+                return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, page));
+            }
+            Self::Endpoint(target) => target,
+        };
+        let found = &target.found;
+        let large = request.body.len() > LARGE_BODY_BYTES;
+        let call = CallContext {
+            app: request.app,
+            head: request.head,
+            body: request.body,
+            model: found.model,
+            version: found.version,
+            in_repository: found.in_repository,
+            dialect: target.dialect,
+            arrival: request.arrival,
+            client: request.client,
+        };
+        // Decoding this much would keep other connections of the thread waiting.
+        if large {
+            tokio::task::block_in_place(|| (found.row.handler)(&call))
+        } else {
+            (found.row.handler)(&call)
+        }
+    }
+}
