@@ -51,6 +51,7 @@ pub(super) fn quickstart(arguments: &QuickstartArguments) -> Result<ExitCode, St
     let flags = flags(&repository, false)?;
     logging::start(log_settings(&flags), |name| flags.environment(name))
         .map_err(|error| error.to_string())?;
+    let _written = logging::FlushOnDrop;
     let models = serve::start_server(&flags)?;
     let core = Arc::clone(models.core());
     serve::runtime(&flags)?.block_on(async {

@@ -63,6 +63,7 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     logging::start(log_settings(&flags), variable).map_err(|error| {
         format!("cannot open the log file '{}': {error}", flags.text("log-file"))
     })?;
+    let _written = logging::FlushOnDrop;
     for warning in flags.warnings().into_iter().chain(exposure_warning(&flags)) {
         tracing::warn!("{warning}");
     }

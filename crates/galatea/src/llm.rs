@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use galatea_llm::chat::{
     AnswerMessage, AnswerPiece, AnswerReader, AnswerReading, ChatPrompt, GenerationSettings,
-    generation,
+    generation, prompt_tokens,
 };
 use galatea_llm::engine::{GenerationEvent, GenerationRequest, TokenUsage};
 use galatea_llm::model::LanguageModel;
@@ -214,7 +214,8 @@ impl Llm {
         text: &str,
         settings: &GenerationSettings,
     ) -> Result<AnswerStream, Error> {
-        let tokens = self.tokens(text)?;
+        let tokens = prompt_tokens(&self.0, text, SpecialTokens::Add);
+        let tokens = tokens.map_err(Error::of(ErrorKind::Input))?;
         let request = generation(&self.0, settings, tokens).map_err(Error::of(ErrorKind::Input))?;
         self.start(request, None)
     }

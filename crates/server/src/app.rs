@@ -7,9 +7,12 @@ use galatea_serving::Core;
 use tokio::sync::watch;
 
 use crate::access::AccessControl;
+use crate::body_budget::BodyBudget;
 use crate::browser::BrowserRules;
+use crate::connection_count::ConnectionCount;
 use crate::forward::HeaderForwarding;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
+use crate::listen;
 use crate::metrics::{self, GpuMeters, MetricsConfig, MetricsSources};
 use crate::overrides::OverrideRules;
 use crate::restricted::EndpointRestrictions;
@@ -17,7 +20,7 @@ use crate::sagemaker::SageMaker;
 use crate::shm::SharedMemory;
 use crate::trace::RequestTracer;
 use galatea::Engine;
-use galatea::host::HostMonitor;
+use galatea::host::{HostMonitor, machine_memory_bytes};
 use galatea::profile::Profiler;
 
 /// Limits on what clients may send.
@@ -51,6 +54,8 @@ pub struct ServerState {
     stop: watch::Sender<bool>,
     requests: Arc<InFlightCounter>,
     connections: Arc<InFlightCounter>,
+    connections_open: Arc<ConnectionCount>,
+    body_budget: Arc<BodyBudget>,
     host: Option<HostMonitor>,
     gpus: Option<GpuMeters>,
     metrics: MetricsConfig,
@@ -87,6 +92,8 @@ impl ServerState {
             stop: watch::Sender::new(false),
             requests: Arc::default(),
             connections: Arc::default(),
+            connections_open: Arc::new(ConnectionCount::new(listen::descriptors())),
+            body_budget: Arc::new(BodyBudget::of_machine(machine_memory_bytes())),
         }
     }
 
@@ -251,6 +258,16 @@ impl ServerState {
         let mut stop = self.stop.subscribe();
         // The sender lives as long as the borrow of self.
         stop.wait_for(|stop| *stop).await.ok();
+    }
+
+    /// Returns the count of open connections.
+    pub(crate) fn connections_open(&self) -> &Arc<ConnectionCount> {
+        &self.connections_open
+    }
+
+    /// Returns the memory for bodies that have not come as a whole.
+    pub(crate) fn body_budget(&self) -> &Arc<BodyBudget> {
+        &self.body_budget
     }
 
     /// Counts a request until the entry is dropped.

@@ -13,8 +13,10 @@
 pub mod access;
 pub mod app;
 mod blocking;
+pub mod body_budget;
 pub mod browser;
 mod classification;
+pub mod connection_count;
 pub mod forward;
 pub mod grpc;
 pub mod hosted;

@@ -387,6 +387,16 @@ pub fn allow_connections() {
     unix::raise_descriptors();
 }
 
+/// Returns how many descriptors this process may open, if the system bounds them.
+#[must_use]
+pub fn descriptors() -> usize {
+    #[cfg(unix)]
+    let most = unix::descriptor_limit();
+    #[cfg(not(unix))]
+    let most = usize::MAX;
+    most
+}
+
 /// Returns the path of a connection. If its ends are unknown it counts as loopback, whose rules are stricter.
 fn path_of(peer: SocketAddr, stream: &TcpStream) -> ConnectionPath {
     let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
@@ -437,6 +447,11 @@ mod unix {
 
     /// Descriptors to ask for, the most first. macOS refuses more than 10,240 where it says that there is no limit.
     const DESCRIPTORS: [u64; 3] = [65_536, 10_240, 4096];
+
+    pub(super) fn descriptor_limit() -> usize {
+        let most = getrlimit(Resource::Nofile).current;
+        most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
+    }
 
     pub(super) fn raise_descriptors() {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

@@ -2,6 +2,9 @@
 
 use galatea_serving::{ErrorCode, ServingError};
 
+/// Longest message of a gRPC status, in bytes.
+const MAX_MESSAGE_BYTES: usize = 2048;
+
 /// HTTP status of a code.
 #[must_use]
 pub fn http(code: ErrorCode) -> u16 {
@@ -35,7 +38,17 @@ pub fn grpc(code: ErrorCode) -> tonic::Code {
 /// gRPC status of an error.
 #[must_use]
 pub fn grpc_status(error: &ServingError) -> tonic::Status {
-    tonic::Status::new(grpc(error.code), error.message.clone())
+    tonic::Status::new(grpc(error.code), shortened(&error.message))
+}
+
+/// The beginning of a text, with as many bytes as a header may have that clients take: they refuse heads of more than
+/// 8 KiB, and a letter may be written by three times its bytes.
+fn shortened(text: &str) -> String {
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES);
+    format!("{}…", text.get(..end).unwrap_or(""))
 }
 
 /// The words after an HTTP status code; 405 has Triton's, not the standard's.
@@ -64,6 +77,14 @@ pub fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_of_statuses_fit_the_heads_that_clients_take() {
+        let text = "\u{20ac}".repeat(3000);
+        let status = grpc_status(&ServingError::invalid_arg(text));
+        assert!(status.message().ends_with('…') && status.message().len() < 2060);
+        assert_eq!(grpc_status(&ServingError::invalid_arg("short")).message(), "short");
+    }
 
     #[test]
     fn codes_map_as_tritons_clients_expect() {

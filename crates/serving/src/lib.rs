@@ -56,6 +56,6 @@ pub use crate::core::{
 pub use crate::error::{ErrorCode, ServingError};
 pub use crate::prepared::PreparedWork;
 pub use crate::request::{
-    CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
-    ParameterValue, ResponseSink, SinkAnswer, TokenMeter,
+    CorrelationId, DistinctNames, InferenceRequest, InferenceResponse, InputData, InputTensor,
+    OutputTensor, ParameterValue, ResponseSink, SinkAnswer, TokenMeter,
 };

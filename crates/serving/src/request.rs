@@ -1,5 +1,6 @@
 //! Requests and responses, as front ends make and read them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,6 +67,29 @@ pub struct InputTensor {
     pub shape: Vec<i64>,
     /// Values.
     pub data: InputData,
+}
+
+/// Inputs up to this number are compared one by one, which is quicker than a set.
+const FEW_INPUTS: usize = 16;
+
+/// Names of a request's inputs, each of which may come once. However many there are, a further one costs about the same.
+#[derive(Debug, Default)]
+pub struct DistinctNames {
+    /// All names, once there are many.
+    names: HashSet<String>,
+}
+
+impl DistinctNames {
+    /// Adds the name of an input that comes behind those that are there; says whether none of them has it.
+    pub fn insert(&mut self, name: &str, before: &[InputTensor]) -> bool {
+        if before.len() < FEW_INPUTS {
+            return before.iter().all(|input| input.name != name);
+        }
+        if self.names.is_empty() {
+            self.names.extend(before.iter().map(|input| input.name.clone()));
+        }
+        self.names.insert(name.to_owned())
+    }
 }
 
 /// To which sequence a request belongs.

@@ -1,5 +1,6 @@
 //! Checking a request against the model's configuration, with Triton's texts in Triton's order.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -10,9 +11,14 @@ use crate::config::{ModelConfig, datatype, shape_text};
 use crate::error::ServingError;
 use crate::latency_target::LatencyTargets;
 use crate::request::{
-    EXECUTION_LOCATION, InferenceRequest, InputData, InputTensor, request_prefix,
+    DistinctNames, EXECUTION_LOCATION, InferenceRequest, InputData, InputTensor, request_prefix,
 };
 use crate::schedule::{BatchKey, Nanos, ScheduleTicket, SequenceMark};
+
+/// Longest name of a client's that an error repeats whole, in bytes.
+const MAX_SHOWN_NAME_BYTES: usize = 256;
+/// Length at which lists of names end in errors, in bytes: gRPC's clients take errors of a few KiB.
+const MAX_LIST_BYTES: usize = 1024;
 
 /// Bytes of the length before each string on the wire.
 pub(crate) const LENGTH_BYTES: usize = 4;
@@ -170,15 +176,19 @@ impl RequestChecker {
 
     fn check_names(&self, request: &InferenceRequest) -> Result<(), ServingError> {
         let prefix = request_prefix(&request.id);
+        let mut names = DistinctNames::default();
         for (at, input) in request.inputs.iter().enumerate() {
-            if request.inputs.iter().take(at).any(|other| other.name == input.name) {
-                let text = format!("{prefix}input '{}' already exists in request", input.name);
+            let before = request.inputs.get(..at).unwrap_or_default();
+            if !names.insert(&input.name, before) {
+                let name = shown(&input.name);
+                let text = format!("{prefix}input '{name}' already exists in request");
                 return Err(ServingError::invalid_arg(text));
             }
         }
         if let Some(name) =
             request.requested_outputs.iter().find(|name| !self.outputs.contains(name))
         {
+            let name = shown(name);
             let text = format!("unexpected inference output '{name}' for model '{}'", self.model);
             return Err(ServingError::invalid_arg(text));
         }
@@ -189,8 +199,8 @@ impl RequestChecker {
         if let Some(input) =
             request.inputs.iter().rev().find(|input| !self.by_name.contains_key(&input.name))
         {
-            let text =
-                format!("unexpected inference input '{}' for model '{}'", input.name, self.model);
+            let name = shown(&input.name);
+            let text = format!("unexpected inference input '{name}' for model '{}'", self.model);
             return Err(ServingError::invalid_arg(text));
         }
         if !self.leaves_missing && self.missing(request).next().is_some() {
@@ -459,9 +469,30 @@ enum InputFault {
     OfData(String),
 }
 
+/// The beginning of a name that a client chose, which may be of any length.
+fn shown(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_SHOWN_NAME_BYTES {
+        return Cow::Borrowed(name);
+    }
+    let end = name.floor_char_boundary(MAX_SHOWN_NAME_BYTES);
+    Cow::Owned(format!("{}…", name.get(..end).unwrap_or("")))
+}
+
+/// A list of names, as many as have room in an error.
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-    format!("[{}]", names.join(","))
+    let mut list = String::from("[");
+    for name in names {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        if list.len() > MAX_LIST_BYTES {
+            list.push('…');
+            break;
+        }
+        list.extend(["'", &shown(name), "'"]);
+    }
+    list.push(']');
+    list
 }
 
 #[cfg(test)]

@@ -130,6 +130,29 @@ fn every_fault_has_tritons_text() {
     );
 }
 
+/// With a look at all others for each name this took minutes.
+#[test]
+fn names_of_very_many_inputs_are_compared_in_no_time_and_errors_stay_short() {
+    let many = |count: usize| (0..count).map(|at| raw(&format!("{at:090}"), &[1], 4)).collect();
+    let inputs: Vec<InputTensor> = many(200_000);
+    let message = fault(&add_sub(), inputs);
+    assert!(
+        message.starts_with("expected 2 inputs but got 200000 inputs for model 'm'."),
+        "{message}"
+    );
+    assert!(
+        message.contains(",…], but missing required input(s) ['INPUT0','INPUT1']"),
+        "{message}"
+    );
+    assert!(message.len() < 2000, "{}", message.len());
+    let mut twice: Vec<InputTensor> = many(50_000);
+    twice.push(raw(&format!("{:090}", 7), &[1], 4));
+    assert!(fault(&add_sub(), twice).ends_with("7' already exists in request"));
+    let long =
+        fault(&add_sub(), vec![raw("INPUT0", &[1, 16], 64), raw(&"é".repeat(5000), &[1], 4)]);
+    assert!(long.contains("é…'") && long.len() < 600, "{long}");
+}
+
 #[test]
 fn unknown_outputs_win_over_bad_inputs() {
     let mut request = InferenceRequest {

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod access;
+mod bounds;
 mod calls;
 mod chat;
 mod client;

@@ -4,4 +4,6 @@ mod answer;
 mod prompt;
 
 pub use answer::{AnswerMessage, AnswerPiece, AnswerReader, AnswerReading};
-pub use prompt::{ChatOptions, ChatPrompt, GenerationSettings, PromptError, generation};
+pub use prompt::{
+    ChatOptions, ChatPrompt, GenerationSettings, PromptError, generation, prompt_tokens,
+};

@@ -74,6 +74,11 @@ pub enum PromptError {
         /// Largest number of tokens of both.
         context: usize,
     },
+    /// The text of the prompt alone has more tokens than the context; how many is not known.
+    TextTooLong {
+        /// Largest number of tokens of prompt and answer.
+        context: usize,
+    },
     /// The template, the tokenizer or the grammar refuses.
     Model(LlmError),
 }
@@ -97,6 +102,9 @@ impl fmt::Display for PromptError {
                 f,
                 "the context is {context} tokens; the prompt has {prompt}, and an answer needs at least one"
             ),
+            Self::TextTooLong { context } => {
+                write!(f, "the context is {context} tokens; the prompt has more")
+            }
             Self::Model(error) => error.fmt(f),
         }
     }
@@ -136,7 +144,7 @@ impl ChatPrompt {
             false => SpecialTokens::Omit,
         };
         Ok(Self {
-            tokens: model.tokenizer().encode(&text, special)?,
+            tokens: prompt_tokens(model, &text, special)?,
             reading: AnswerReading {
                 opening,
                 calls,
@@ -145,6 +153,22 @@ impl ChatPrompt {
             },
         })
     }
+}
+
+/// Makes tokens of the text of a prompt.
+///
+/// # Errors
+/// Fails when the text has more tokens than the context, and on text that the tokenizer cannot express.
+pub fn prompt_tokens(
+    model: &LanguageModel,
+    text: &str,
+    special: SpecialTokens,
+) -> Result<Vec<u32>, PromptError> {
+    let context = model.context();
+    if model.tokenizer().exceeds(text, context)? {
+        return Err(PromptError::TextTooLong { context });
+    }
+    Ok(model.tokenizer().encode(text, special)?)
 }
 
 /// Makes the request for the engine from the tokens of a prompt.

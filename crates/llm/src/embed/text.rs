@@ -112,6 +112,10 @@ impl TextEncoder {
         most: Option<usize>,
     ) -> Result<TextTokens> {
         let prompt = self.encoder.settings().prompt(prompt)?;
+        let text = match most {
+            Some(most) => self.tokenizer.beginning(text, needed(most))?,
+            None => text,
+        };
         let text = format!("{prompt}{text}");
         let tokens = self.tokenizer.encode(&text, surround)?;
         let Some(most) = most.filter(|most| *most < tokens.len()) else {
@@ -129,6 +133,10 @@ impl TextEncoder {
     /// # Errors
     /// Fails on text that the tokenizer cannot express, and on no room for any token of the second text.
     pub fn pair(&self, first: &str, second: &str, most: Option<usize>) -> Result<TextTokens> {
+        let second = match most {
+            Some(most) => self.tokenizer.beginning(second, needed(most))?,
+            None => second,
+        };
         let (tokens, mut types) = self.tokenizer.encode_pair(first, second)?;
         let Some(most) = most.filter(|most| *most < tokens.len()) else {
             return Ok(TextTokens { tokens, types });
@@ -218,6 +226,12 @@ fn without_end(mut tokens: Vec<u32>, text: &[u32], most: usize) -> Option<Vec<u3
     let end = place + text.len();
     tokens.drain(end - left_out..end);
     Some(tokens)
+}
+
+/// Tokens at the beginning of a text that are looked at where only so many are taken: what is cut off behind them does
+/// not change those in front.
+fn needed(most: usize) -> usize {
+    most.saturating_mul(2).saturating_add(64)
 }
 
 fn no_room(most: usize, what: &str) -> LlmError {

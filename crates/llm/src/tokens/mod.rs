@@ -4,6 +4,7 @@
 //! file. It encodes with the `tokenizers` crate; it decodes from a table of the bytes of each token,
 //! so that a stream of tokens becomes text without looking back.
 
+mod beginning;
 mod bytes;
 mod charsmap;
 mod check;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use galatea_serving::{
-    CorrelationId, InferenceRequest, InputData, InputTensor, ModelHandle, ParameterValue,
-    ServingError,
+    CorrelationId, DistinctNames, InferenceRequest, InputData, InputTensor, ModelHandle,
+    ParameterValue, ServingError,
 };
 use galatea_tensor::DataType;
 
@@ -42,7 +42,11 @@ pub(super) fn decode(
     }
     let has_raw = !message.raw_input_contents.is_empty();
     let mut raw = message.raw_input_contents.into_iter();
+    let mut names = DistinctNames::default();
     for input in message.inputs {
+        if !names.insert(&input.name, &request.inputs) {
+            return Err(repeated_input(model, &request, &input));
+        }
         let input = read_input(app, model, &request, input, has_raw, &mut raw)?;
         request.inputs.push(input);
     }
@@ -149,12 +153,6 @@ fn read_input(
     let model = &request.model_name;
     let datatype: DataType =
         input.datatype.parse().map_err(|_| invalid_datatype(handle, request, &name))?;
-    if request.inputs.iter().any(|other| other.name == name) {
-        return Err(ServingError::invalid_arg(format!(
-            "{}input '{name}' already exists in request",
-            prefix(request)
-        )));
-    }
     let place = shm::window(app.shared_memory(), &name, &input.parameters)?;
     let data = if let Some(place) = place {
         if input.contents.is_some() {
@@ -184,6 +182,20 @@ fn read_input(
         ))
     })?;
     Ok(InputTensor { name, datatype, shape: input.shape, data: InputData::Raw(data) })
+}
+
+/// Says that an input comes twice, unless its type is wrong, which comes first.
+fn repeated_input(
+    handle: &ModelHandle,
+    request: &InferenceRequest,
+    input: &InferInputTensor,
+) -> ServingError {
+    let name = &input.name;
+    if input.datatype.parse::<DataType>().is_err() {
+        return invalid_datatype(handle, request, name);
+    }
+    let text = format!("{}input '{name}' already exists in request", prefix(request));
+    ServingError::invalid_arg(text)
 }
 
 /// Triton calls a type that it does not know `<invalid>` and says what the model expects.

@@ -22,6 +22,9 @@ use super::unary::MAX_MESSAGE_BYTES;
 /// Path of the call that streams in both directions.
 const STREAM_INFER: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
+/// Largest message of calls that carry no tensors and no files.
+const MAX_CONTROL_BYTES: usize = 4 << 20;
+
 type BytesFuture = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Status>> + Send>>;
 
 /// Rules of a service's messages.
@@ -29,6 +32,8 @@ type BytesFuture = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Status>> 
 enum MessageRules {
     /// Messages as large as Triton's, which may be compressed.
     Inference,
+    /// Messages that carry no tensors and no files, which are short, also once they are decompressed.
+    Control,
     /// Rules of gRPC where nobody says otherwise.
     Standard,
 }
@@ -58,26 +63,32 @@ macro_rules! inference {
     };
 }
 
+macro_rules! control {
+    ($name:literal, $call:ident) => {
+        unary!(Control, "inference.GRPCInferenceService", $name, $call)
+    };
+}
+
 const UNARY_METHODS: &[UnaryMethod] = &[
-    inference!("ServerLive", server_live),
-    inference!("ServerReady", server_ready),
-    inference!("ModelReady", model_ready),
-    inference!("ServerMetadata", server_metadata),
-    inference!("ModelMetadata", model_metadata),
+    control!("ServerLive", server_live),
+    control!("ServerReady", server_ready),
+    control!("ModelReady", model_ready),
+    control!("ServerMetadata", server_metadata),
+    control!("ModelMetadata", model_metadata),
     inference!("ModelInfer", model_infer),
-    inference!("ModelConfig", model_config),
-    inference!("ModelStatistics", model_statistics),
-    inference!("RepositoryIndex", repository_index),
+    control!("ModelConfig", model_config),
+    control!("ModelStatistics", model_statistics),
+    control!("RepositoryIndex", repository_index),
     inference!("RepositoryModelLoad", repository_model_load),
-    inference!("RepositoryModelUnload", repository_model_unload),
-    inference!("SystemSharedMemoryStatus", system_shared_memory_status),
-    inference!("SystemSharedMemoryRegister", system_shared_memory_register),
-    inference!("SystemSharedMemoryUnregister", system_shared_memory_unregister),
-    inference!("CudaSharedMemoryStatus", cuda_shared_memory_status),
-    inference!("CudaSharedMemoryRegister", cuda_shared_memory_register),
-    inference!("CudaSharedMemoryUnregister", cuda_shared_memory_unregister),
-    inference!("TraceSetting", trace_setting),
-    inference!("LogSettings", log_settings),
+    control!("RepositoryModelUnload", repository_model_unload),
+    control!("SystemSharedMemoryStatus", system_shared_memory_status),
+    control!("SystemSharedMemoryRegister", system_shared_memory_register),
+    control!("SystemSharedMemoryUnregister", system_shared_memory_unregister),
+    control!("CudaSharedMemoryStatus", cuda_shared_memory_status),
+    control!("CudaSharedMemoryRegister", cuda_shared_memory_register),
+    control!("CudaSharedMemoryUnregister", cuda_shared_memory_unregister),
+    control!("TraceSetting", trace_setting),
+    control!("LogSettings", log_settings),
     unary!(Standard, "grpc.health.v1.Health", "Check", check),
 ];
 
@@ -100,13 +111,20 @@ pub(super) async fn call(
 impl MessageRules {
     fn applied<C: tonic::codec::Codec>(self, grpc: Grpc<C>) -> Grpc<C> {
         match self {
-            Self::Inference => grpc
-                .accept_compressed(CompressionEncoding::Gzip)
-                .accept_compressed(CompressionEncoding::Deflate)
-                .max_decoding_message_size(MAX_MESSAGE_BYTES)
-                .max_encoding_message_size(MAX_MESSAGE_BYTES),
+            Self::Inference => Self::compressible(grpc, MAX_MESSAGE_BYTES),
+            Self::Control => Self::compressible(grpc, MAX_CONTROL_BYTES),
             Self::Standard => grpc,
         }
+    }
+}
+
+impl MessageRules {
+    /// Takes messages of at most so many bytes, compressed or not, and gives any.
+    fn compressible<C: tonic::codec::Codec>(grpc: Grpc<C>, most_bytes: usize) -> Grpc<C> {
+        grpc.accept_compressed(CompressionEncoding::Gzip)
+            .accept_compressed(CompressionEncoding::Deflate)
+            .max_decoding_message_size(most_bytes)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
     }
 }
 

@@ -22,7 +22,9 @@ use super::reflection::ReflectionService;
 use super::unary;
 use crate::access::{AccessRefusal, ClientPass, EndpointAccess};
 use crate::app::ServerState;
+use crate::body_budget::BodyLease;
 use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
+use crate::connection_count::ConnectionRest;
 use crate::in_flight::InFlightCounter;
 use crate::listen::ConnectionPeer;
 use crate::listen::{FrontEndListener, PendingConnection};
@@ -256,6 +258,10 @@ impl GrpcService for ConnectionFrontEnd {
         visit.look(headers);
     }
 
+    fn begin_body(&self) -> BodyLease {
+        self.doors.app.body_budget().begin()
+    }
+
     fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         let doors = Arc::clone(&self.doors);
         Box::pin(async move { unary::call(&doors.service, head, message, doors.compression).await })
@@ -297,6 +303,10 @@ async fn serve_connection(
     settings: GrpcSettings,
 ) {
     let peer = knock.peer();
+    let counted = match app.connections_open().enter(peer.address) {
+        Ok(entry) => entry,
+        Err(refusal) => return tracing::debug!("a gRPC connection is closed: {refusal:?}"),
+    };
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("a gRPC connection failed to open: {error}"),
@@ -305,7 +315,8 @@ async fn serve_connection(
     let calls = Arc::new(InFlightCounter::default());
     let entry = ConnectionFrontEnd { doors, peer, calls: Arc::clone(&calls) };
     let (connection, remote) = Http2Connection::new(stream, entry, settings.keeping);
-    let closing = tokio::spawn(boxed(close(app, calls, settings, remote)));
+    let rest = Arc::clone(counted.rest());
+    let closing = tokio::spawn(boxed(close(app, calls, rest, settings, remote)));
     if let Err(error) = connection.run().await {
         tracing::debug!("a gRPC connection ended: {error}");
     }
@@ -316,17 +327,29 @@ async fn serve_connection(
 async fn close(
     app: Arc<ServerState>,
     calls: Arc<InFlightCounter>,
+    rest: Arc<ConnectionRest>,
     settings: GrpcSettings,
     remote: ConnectionCloser,
 ) {
     let grace = tokio::select! {
         () = at_age(settings.max_age) => settings.max_age_grace,
+        () = idle_end(&rest, &calls) => Some(Duration::ZERO),
         // Until its calls are answered the client is told by each new call's status.
         () = async { app.stopping().await; calls.none().await } => None,
     };
     remote.drain();
     at_age(grace).await;
     remote.close();
+}
+
+/// Ends when a connection without calls should end, to make room for others.
+async fn idle_end(rest: &ConnectionRest, calls: &InFlightCounter) {
+    loop {
+        rest.should_end().await;
+        if calls.open() == 0 {
+            return;
+        }
+    }
 }
 
 /// Ends when a time is over; never where there is none.

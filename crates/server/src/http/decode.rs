@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use galatea_serving::{
-    CorrelationId, InferenceRequest, InputData, InputTensor, ParameterValue, ServingError,
+    CorrelationId, DistinctNames, InferenceRequest, InputData, InputTensor, ParameterValue,
+    ServingError,
 };
 use galatea_tensor::DataType;
 
@@ -56,8 +57,9 @@ pub(super) fn decode(
         read_parameters(parameters, &mut request, &mut plan)?;
     }
     let mut binary = body.slice(json_bytes..);
+    let mut names = DistinctNames::default();
     for input in array(root, "inputs")? {
-        let input = read_input(input, &request, &mut binary, call.app)?;
+        let input = read_input(input, &request, &mut names, &mut binary, call.app)?;
         request.inputs.push(input);
     }
     if !binary.is_empty() {
@@ -234,6 +236,7 @@ fn source(input: JsonValue<'_>) -> Result<InputSource<'_>, ServingError> {
 fn read_input(
     input: JsonValue<'_>,
     request: &InferenceRequest,
+    names: &mut DistinctNames,
     binary: &mut Bytes,
     app: &ServerState,
 ) -> Result<InputTensor, ServingError> {
@@ -249,7 +252,7 @@ fn read_input(
     let datatype: DataType = datatype
         .parse()
         .map_err(|_| ServingError::invalid_arg(format!("invalid datatype for input {name}")))?;
-    if request.inputs.iter().any(|other| other.name == name) {
+    if !names.insert(&name, &request.inputs) {
         return Err(ServingError::invalid_arg(format!(
             "{}input '{name}' already exists in request",
             request_prefix(&request.id)

@@ -12,6 +12,7 @@ use super::message::{ContentType, HttpHead, HttpResponse};
 use super::target::{EndpointRouter, EndpointTarget, ReceivedRequest, RouteTarget, TargetKind};
 use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
+use crate::connection_count::ConnectionRest;
 use crate::listen::ConnectionPeer;
 use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
 use crate::tasks::boxed;
@@ -54,12 +55,18 @@ async fn serve_connection(
     route: &dyn EndpointRouter,
 ) {
     let peer = knock.peer();
+    let counted = match app.connections_open().enter(peer.address) {
+        Ok(entry) => entry,
+        Err(refusal) => return tracing::debug!("an HTTP connection is closed: {refusal:?}"),
+    };
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
     };
-    let mut connection = HttpConnection::new(stream);
-    if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route, peer).await
+    let budget = Arc::clone(app.body_budget());
+    let mut connection = HttpConnection::new(stream).with_budget(budget);
+    let served = ServedPeer { peer, rest: counted.rest() };
+    if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route, served).await
         && connection.send(&response, false, true).await.is_ok()
     {
         connection.linger().await;
@@ -67,13 +74,21 @@ async fn serve_connection(
     connection.shutdown().await;
 }
 
+/// Client of a connection, and the rest of the connection between its requests.
+#[derive(Clone, Copy)]
+struct ServedPeer<'a> {
+    peer: ConnectionPeer,
+    rest: &'a ConnectionRest,
+}
+
 async fn requests(
     app: &Arc<ServerState>,
     connection: &mut HttpConnection<ClientConnection>,
     route: &dyn EndpointRouter,
-    peer: ConnectionPeer,
+    served: ServedPeer<'_>,
 ) -> Result<(), ReadError> {
-    while let Some(head) = connection.head().await? {
+    let ServedPeer { peer, rest } = served;
+    while let Some(head) = next_head(connection, rest).await? {
         let _request = app.count_request();
         let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
         let received = app.tracer().is_active().then(Instant::now);
@@ -143,6 +158,19 @@ async fn requests(
         }
     }
     Ok(())
+}
+
+/// Reads the next head; none when the peer closed between requests, or has to make room for others.
+async fn next_head(
+    connection: &mut HttpConnection<ClientConnection>,
+    rest: &ConnectionRest,
+) -> Result<Option<HttpHead>, ReadError> {
+    let begun = tokio::select! {
+        biased;
+        begun = connection.rest_until_begun() => begun?,
+        () = rest.should_end() => return Ok(None),
+    };
+    if begun { connection.head().await } else { Ok(None) }
 }
 
 /// Answers a request that is not let in, whose body may be unread; says whether the connection goes on.

@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::dialect;
 use super::message::{BodyPieces, HttpHead, HttpMethod, HttpResponse};
+use crate::body_budget::{BodyBudget, BodyLease};
 use crate::status;
 
 /// Longest head of a request, in bytes.
@@ -87,6 +89,8 @@ pub(super) struct HttpConnection<S> {
     ahead: BytesMut,
     out: Vec<u8>,
     pace: ReadDeadline,
+    /// Memory for bodies that have not come as a whole; none where it is not bounded.
+    budget: Option<Arc<BodyBudget>>,
 }
 
 /// Until when more of a request must have come.
@@ -120,7 +124,13 @@ impl ReadDeadline {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, ahead: BytesMut::new(), out: Vec::new(), pace: ReadDeadline::start() }
+        let ahead = BytesMut::new();
+        Self { stream, ahead, out: Vec::new(), pace: ReadDeadline::start(), budget: None }
+    }
+
+    /// The same connection, whose bodies share memory with those of others.
+    pub(super) fn with_budget(self, budget: Arc<BodyBudget>) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Reads the next head; none when the peer closed between requests.
@@ -129,6 +139,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             return Ok(None);
         }
         self.rest_of_head().await
+    }
+
+    /// Waits until a request begins, and says whether one does. Waiting can be given up at any time.
+    pub(super) async fn rest_until_begun(&mut self) -> Result<bool, ReadError> {
+        if self.ahead.is_empty() { self.rest().await } else { Ok(true) }
     }
 
     /// Waits for the first bytes of a request, for ever, with as little memory as that takes; says whether there are.
@@ -216,14 +231,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         let pad = tensor.next_multiple_of(TENSOR_ALIGNMENT) - tensor;
         body.put_bytes(0, pad);
         body.put(self.ahead.split());
+        let mut lease = self.begin_body();
         while body.len() < pad + length {
             let missing = pad + length - body.len();
+            let room = self.room(&mut lease, body.len()).await?;
             if body.capacity() == body.len() {
                 body.reserve(missing.min(EAGER_BODY_BYTES));
             }
-            self.pace.read(&mut self.stream, &mut (&mut body).limit(missing)).await?;
+            let wanted = missing.min(room);
+            self.pace.read(&mut self.stream, &mut (&mut body).limit(wanted)).await?;
         }
         Ok(body.freeze().slice(pad..))
+    }
+
+    fn begin_body(&self) -> BodyLease {
+        self.budget.as_ref().map(|budget| budget.begin()).unwrap_or_default()
+    }
+
+    /// Returns how many bytes may come behind those of a body that have come. Until others are complete the body stays
+    /// unread.
+    async fn room(&mut self, lease: &mut BodyLease, come: usize) -> Result<usize, ReadError> {
+        if let Some(room) = lease.room(come) {
+            return Ok(room);
+        }
+        lease.grow().await.map_err(|_| crowded())?;
+        // The wait was not the client's.
+        self.pace = ReadDeadline::start();
+        Ok(lease.room(come).unwrap_or(1))
     }
 
     /// Reads until `length` bytes lie ahead.
@@ -241,6 +275,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
 
     async fn body_in_chunks(&mut self) -> Result<Bytes, ReadError> {
         let mut body = BytesMut::new();
+        let mut lease = self.begin_body();
         let mut chunks = 0;
         loop {
             let line = self.line().await?;
@@ -263,7 +298,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             }
             let mut missing = usize::try_from(size).map_err(|_| too_long(size))?;
             while missing > 0 {
-                self.fill(missing.min(EAGER_BODY_BYTES)).await?;
+                let room = self.room(&mut lease, body.len()).await?;
+                self.fill(missing.min(EAGER_BODY_BYTES).min(room)).await?;
                 let part = self.ahead.len().min(missing);
                 body.extend_from_slice(self.ahead.get(..part).unwrap_or(&[]));
                 self.ahead.advance(part);
@@ -507,6 +543,14 @@ fn refused(text: &str) -> ReadError {
     ReadError::Refused(HttpResponse::error(400, super::message::ContentType::Json, text))
 }
 
+/// The answer to a body for which there is no memory.
+fn crowded() -> ReadError {
+    let text =
+        "the bodies of other requests that are on their way take all memory for them; try again";
+    let response = HttpResponse::error(503, super::message::ContentType::Json, text);
+    ReadError::Refused(response.with_header("Retry-After", "1"))
+}
+
 fn too_long(length: u64) -> ReadError {
     refused(&format!(
         "request body of {length} bytes exceeds the maximum allowed size of {MAX_BODY_BYTES} bytes"
@@ -568,207 +612,5 @@ pub(super) fn wants_close(head: &HttpHead) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn pieces_go_out_as_they_come_and_a_peer_that_leaves_is_noticed() {
-        let (mut client, server) = tokio::io::duplex(1000);
-        let mut connection = HttpConnection::new(server);
-        let (sender, mut pieces) = tokio::sync::mpsc::channel(1);
-        let sending = tokio::spawn(async move {
-            let (_keep, empty) = tokio::sync::mpsc::channel(1);
-            let head = HttpResponse::streamed(super::super::ContentType::EventStream, empty);
-            connection.send(&head, false, false).await.unwrap();
-            connection.send_pieces(&mut pieces, false).await.unwrap();
-            let (endless, mut pieces) = tokio::sync::mpsc::channel(1);
-            let gone = connection.send_pieces(&mut pieces, false).await;
-            drop(pieces);
-            (gone.is_err(), endless.is_closed())
-        });
-        let mut text = [0; 100];
-        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\
-                     Transfer-Encoding: chunked\r\n\r\n";
-        client.read_exact(text.get_mut(..head.len()).unwrap()).await.unwrap();
-        assert!(text.starts_with(head));
-        for piece in ["data: 1\n\n", "", "0123456789abcdef"] {
-            sender.send(Bytes::from_static(piece.as_bytes())).await.unwrap();
-            let sent = if piece.is_empty() {
-                String::new()
-            } else {
-                format!("{:x}\r\n{piece}\r\n", piece.len())
-            };
-            client.read_exact(text.get_mut(..sent.len()).unwrap()).await.unwrap();
-            assert!(text.starts_with(sent.as_bytes()));
-        }
-        drop(sender);
-        client.read_exact(text.get_mut(..5).unwrap()).await.unwrap();
-        assert!(text.starts_with(b"0\r\n\r\n"));
-        drop(client);
-        assert_eq!(sending.await.unwrap(), (true, true));
-    }
-
-    /// Returns the requests that a connection reads until its peer closes, and whether the end was clean.
-    async fn conversation(bytes: &[u8], cuts: &[usize]) -> (Vec<(String, Bytes)>, bool) {
-        let (mut client, server) = tokio::io::duplex(100);
-        let bytes = bytes.to_vec();
-        let cuts = cuts.to_vec();
-        let sender = tokio::spawn(async move {
-            let mut rest = bytes.as_slice();
-            for cut in cuts {
-                let (now, later) = rest.split_at(cut.min(rest.len()));
-                // The reader may have given up.
-                client.write_all(now).await.ok();
-                tokio::task::yield_now().await;
-                rest = later;
-            }
-            client.write_all(rest).await.ok();
-        });
-        let mut connection = HttpConnection::new(server);
-        let mut requests = Vec::new();
-        let clean = loop {
-            let read = async {
-                let Some(head) = connection.head().await? else { return Ok(None) };
-                let body = connection.body(&head).await?;
-                Ok::<_, ReadError>(Some((format!("{} {}", head.method_name(), head.path()), body)))
-            };
-            match read.await {
-                Ok(Some(request)) => requests.push(request),
-                Ok(None) => break true,
-                Err(_) => break false,
-            }
-        };
-        drop(connection);
-        sender.await.unwrap();
-        (requests, clean)
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn requests_are_the_same_however_their_bytes_are_cut(
-            kinds in proptest::collection::vec((0..4_u8, 0..300_usize, 1..50_usize), 1..6),
-            cuts in proptest::collection::vec(0..60_usize, 0..20),
-        ) {
-            let mut bytes = Vec::new();
-            let mut expected = Vec::new();
-            for (number, (kind, size, chunk)) in kinds.into_iter().enumerate() {
-                let body: Vec<u8> = (0..size).map(|at| b"\r\n0:a"[(at * 7 + number) % 5]).collect();
-                let path = format!("/v2/{number}");
-                match kind {
-                    0 => bytes.extend_from_slice(format!("GET {path}?x HTTP/1.1\r\n\r\n").as_bytes()),
-                    1 => {
-                        let head = format!("POST {path} HTTP/1.1\r\nA: b\r\ncontent-LENGTH:{size}\r\n\r\n");
-                        bytes.extend_from_slice(head.as_bytes());
-                        bytes.extend_from_slice(&body);
-                    }
-                    _ => {
-                        bytes.extend_from_slice(format!("POST {path} HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n").as_bytes());
-                        for part in body.chunks(chunk) {
-                            bytes.extend_from_slice(format!("{:X};e=1\r\n", part.len()).as_bytes());
-                            bytes.extend_from_slice(part);
-                            bytes.extend_from_slice(b"\r\n");
-                        }
-                        bytes.extend_from_slice(if kind == 2 { b"0\r\n\r\n" } else { b"0\r\nT: x\r\n\r\n" });
-                    }
-                }
-                let (method, body) = if kind == 0 { ("GET", Vec::new()) } else { ("POST", body) };
-                expected.push((format!("{method} {path}"), Bytes::from(body)));
-            }
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            proptest::prop_assert_eq!(runtime.block_on(conversation(&bytes, &cuts)), (expected, true));
-        }
-
-        #[test]
-        fn any_bytes_end_without_panic(
-            start in proptest::sample::select(vec![
-                "", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-                "POST / HTTP/1.1\r\nContent-Length: 20\r\n\r\n", "GET / HTTP/1.0\r\nHost",
-            ]),
-            bytes in proptest::collection::vec(proptest::sample::select(b"\r\n 0aF:;/\0\xff".to_vec()), 0..200),
-        ) {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            let whole = [start.as_bytes(), &bytes].concat();
-            let (requests, _) = runtime.block_on(conversation(&whole, &[start.len()]));
-            proptest::prop_assert!(requests.len() <= whole.len());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_that_sends_drop_by_drop_is_given_up() {
-        for start in ["", "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n"] {
-            let (mut client, server) = tokio::io::duplex(1000);
-            let sender = tokio::spawn(async move {
-                client.write_all(start.as_bytes()).await.unwrap();
-                while client.write_all(b"x").await.is_ok() {
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                }
-            });
-            let begun = Instant::now();
-            let mut connection = HttpConnection::new(server);
-            let read = async {
-                let head = connection.head().await?.unwrap();
-                connection.body(&head).await
-            };
-            assert!(matches!(read.await, Err(ReadError::Closed)));
-            assert!(begun.elapsed() <= STALL + Duration::from_secs(6), "{:?}", begun.elapsed());
-            drop(connection);
-            sender.await.unwrap();
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_rests_as_long_as_it_likes_and_holds_no_memory_then() {
-        let (mut client, server) = tokio::io::duplex(1 << 20);
-        let mut connection = HttpConnection::new(server);
-        let body = vec![1; 500_000];
-        for chunked in [false, true] {
-            let framing =
-                if chunked { "Transfer-Encoding: chunked" } else { "Content-Length: 500000" };
-            client
-                .write_all(format!("POST / HTTP/1.1\r\n{framing}\r\n\r\n").as_bytes())
-                .await
-                .unwrap();
-            if chunked {
-                client.write_all(b"7a120\r\n").await.unwrap();
-            }
-            client.write_all(&body).await.unwrap();
-            if chunked {
-                client.write_all(b"\r\n0\r\n\r\n").await.unwrap();
-            }
-            let head = connection.head().await.unwrap().unwrap();
-            assert_eq!(connection.body(&head).await.unwrap(), body);
-        }
-        tokio::select! {
-            _ = connection.head() => panic!("there is no third request"),
-            () = tokio::time::sleep(Duration::from_secs(100_000)) => {}
-        }
-        assert_eq!((connection.ahead.capacity(), connection.out.capacity()), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn the_first_tensor_of_a_large_body_is_aligned() {
-        let content: Vec<u8> = (0..40_000_u32).map(|number| number.to_le_bytes()[0]).collect();
-        for json in [1, 37, 64, 165] {
-            let (client, server) = tokio::io::duplex(1000);
-            let body = content.clone();
-            let sent = tokio::spawn(async move {
-                let mut client = client;
-                let length = body.len();
-                let head = format!(
-                    "POST / HTTP/1.1\r\nContent-Length: {length}\r\nInference-Header-Content-Length: {json}\r\n\r\n"
-                );
-                client.write_all(head.as_bytes()).await.unwrap();
-                client.write_all(&body).await.unwrap();
-                client.write_all(b"next").await.unwrap();
-            });
-            let mut connection = HttpConnection::new(server);
-            let head = connection.head().await.unwrap().unwrap();
-            let body = connection.body(&head).await.unwrap();
-            assert_eq!(body, content);
-            assert_eq!(body.slice(json..).as_ptr() as usize % TENSOR_ALIGNMENT, 0);
-            connection.fill(4).await.unwrap();
-            assert_eq!(connection.ahead, &b"next"[..]);
-            sent.await.unwrap();
-        }
-    }
-}
+#[path = "wire_tests.rs"]
+mod tests;

@@ -2,11 +2,12 @@
 
 pub mod detail;
 mod line;
+mod writer;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tracing::level_filters::LevelFilter;
@@ -17,6 +18,7 @@ use detail::DetailModules;
 pub use line::TimeFormat;
 pub use line::day;
 use line::{LogMessage, MessageQuoting, line};
+use writer::{LogPlace, LogStream, LogWriter};
 
 /// Environment variable that turns the quoting of messages off.
 const ESCAPE: &str = "TRITON_SERVER_ESCAPE_LOG_MESSAGES";
@@ -92,12 +94,12 @@ impl LogSettings {
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,
-    open: Mutex<File>,
+    open: Arc<Mutex<File>>,
 }
 
 impl LogFile {
     fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), open: Mutex::new(append_to(path)?) })
+        Ok(Self { path: path.to_owned(), open: Arc::new(Mutex::new(append_to(path)?)) })
     }
 }
 
@@ -110,6 +112,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 struct ProcessLog {
     settings: RwLock<LogSettings>,
     file: Option<LogFile>,
+    writer: LogWriter,
     quoting: MessageQuoting,
     /// Modules that are logged in more detail than the settings say.
     detail: DetailModules,
@@ -119,7 +122,10 @@ struct ProcessLog {
 static LOG: OnceLock<ProcessLog> = OnceLock::new();
 
 fn log() -> &'static ProcessLog {
-    LOG.get_or_init(|| ProcessLog::new(LogSettings::default(), None, DetailModules::default()))
+    LOG.get_or_init(|| {
+        let writer = LogWriter::immediate();
+        ProcessLog::new(LogSettings::default(), None, writer, DetailModules::default())
+    })
 }
 
 /// Starts the log of the process. `environment` gives variables that ask for details of some modules.
@@ -135,7 +141,11 @@ pub fn start<'e>(
         path => Some(LogFile::open(Path::new(path))?),
     };
     let detail = DetailModules::of(environment);
-    if LOG.set(ProcessLog::new(settings, file, detail)).is_ok() {
+    if LOG.get().is_some() {
+        return Ok(());
+    }
+    let place = LogPlace { file: file.as_ref().map(|file| Arc::clone(&file.open)) };
+    if LOG.set(ProcessLog::new(settings, file, LogWriter::start(place), detail)).is_ok() {
         let lines = tracing_subscriber::registry().with(LineSubscriber);
         tracing::subscriber::set_global_default(lines).ok();
     }
@@ -155,6 +165,16 @@ pub fn reopen() -> Result<(), String> {
     Ok(())
 }
 
+/// Writes the lines of the log that wait when this is dropped, unless whoever reads them has stalled.
+#[derive(Debug)]
+pub struct FlushOnDrop;
+
+impl Drop for FlushOnDrop {
+    fn drop(&mut self) {
+        log().writer.flush();
+    }
+}
+
 /// The settings in force.
 #[must_use]
 pub fn settings() -> LogSettings {
@@ -169,32 +189,25 @@ pub fn change(change: LogChange) {
 }
 
 impl ProcessLog {
-    fn new(settings: LogSettings, file: Option<LogFile>, detail: DetailModules) -> Self {
+    fn new(
+        settings: LogSettings,
+        file: Option<LogFile>,
+        writer: LogWriter,
+        detail: DetailModules,
+    ) -> Self {
         let plain = std::env::var(ESCAPE)
             .is_ok_and(|value| value == "0" || value.eq_ignore_ascii_case("false"));
         let quoting = if plain { MessageQuoting::Plain } else { MessageQuoting::Quoted };
-        Self { settings: RwLock::new(settings), file, quoting, detail }
+        Self { settings: RwLock::new(settings), file, writer, quoting, detail }
     }
 
     fn read<T>(&self, look: impl FnOnce(&LogSettings) -> T) -> T {
         look(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn write(&self, level: Level, text: &str) {
-        let bytes = text.as_bytes();
-        let written = match &self.file {
-            Some(file) => {
-                let mut file = file.open.lock().unwrap_or_else(PoisonError::into_inner);
-                file.write_all(bytes).and_then(|()| file.flush())
-            }
-            None if level <= Level::WARN => io::stderr().write_all(bytes),
-            None => {
-                let mut out = io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush())
-            }
-        };
-        // There is no place left to report that the log cannot be written.
-        written.ok();
+    fn write(&self, level: Level, text: String) {
+        let stream = if level <= Level::WARN { LogStream::Error } else { LogStream::Output };
+        self.writer.put(stream, text);
     }
 }
 
@@ -221,7 +234,7 @@ impl<S: Subscriber> Layer<S> for LineSubscriber {
         let log = log();
         let format = log.read(|settings| settings.format);
         let metadata = event.metadata();
-        log.write(*metadata.level(), &line(format, log.quoting, metadata, now(), &message.text));
+        log.write(*metadata.level(), line(format, log.quoting, metadata, now(), &message.text));
     }
 }
 

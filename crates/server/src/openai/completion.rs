@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_llm::chat;
 use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationRequest};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
@@ -13,7 +14,7 @@ use super::chat::{WholeChat, stop_reason};
 use super::error::ApiError;
 use super::logprobs::{self, CompletionLogprobs, TokenNaming};
 use super::request::{CompletionPrompt, CompletionRequest};
-use super::run::{PieceReceiver, generation, surround};
+use super::run::{PieceReceiver, generation, refusal, surround};
 use super::wire::{
     self, AnswerEnvelope, AnswerObject, CompletionChoice, DONE, UsageObject, to_bytes,
 };
@@ -51,7 +52,9 @@ impl PreparedCompletion {
             let encoded = match prompt {
                 CompletionPrompt::Text(text) => {
                     let around = surround(request.add_special_tokens);
-                    EncodedPrompt { tokens: model.tokenizer().encode(&text, around)?, text }
+                    let tokens = chat::prompt_tokens(&model, &text, around);
+                    let tokens = tokens.map_err(|error| refusal(error, "prompt"))?;
+                    EncodedPrompt { tokens, text }
                 }
                 CompletionPrompt::Tokens(tokens) => {
                     let text = if request.echo {

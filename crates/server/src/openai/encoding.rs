@@ -1,6 +1,6 @@
 //! Embeddings: texts to vectors.
 
-use galatea_llm::embed::{EncoderEngine, TextTokens};
+use galatea_llm::embed::{EncoderEngine, TextEncoder, TextTokens};
 use serde::Serialize;
 
 use super::error::ApiError;
@@ -105,6 +105,41 @@ pub(crate) fn check_length(
     ))
 }
 
+/// Refuses a text that certainly has more tokens than the model takes, without making tokens of all of it. Where the end
+/// of longer texts is left out, all are taken.
+///
+/// # Errors
+/// Fails when the text is too long.
+pub(crate) fn check_text(
+    place: impl FnOnce() -> String,
+    param: &str,
+    text: &str,
+    limits: TextLimits<'_>,
+) -> Result<(), ApiError> {
+    let TextLimits { model, most } = limits;
+    let context = model.encoder().context();
+    if most.is_some() || !model.tokenizer().exceeds(text, context)? {
+        return Ok(());
+    }
+    Err(ApiError::too_long(
+        param,
+        format!(
+            "This model's maximum context length is {context} tokens. {} has more; \
+             truncate_prompt_tokens lets its end be left out.",
+            place()
+        ),
+    ))
+}
+
+/// Limits of texts.
+#[derive(Clone, Copy)]
+pub(crate) struct TextLimits<'a> {
+    /// Model that reads them.
+    pub(crate) model: &'a TextEncoder,
+    /// Tokens beyond which a text's end is left out; none if longer texts are refused.
+    pub(crate) most: Option<usize>,
+}
+
 /// Decodes a request for embeddings, and makes tokens of its texts.
 ///
 /// # Errors
@@ -144,7 +179,11 @@ pub(crate) fn prepare(
     let mut texts = Vec::new();
     for (at, input) in prompts(fields, "input")?.into_iter().enumerate() {
         let text = match input {
-            CompletionPrompt::Text(text) => model.text(&text, prompt, around, most)?,
+            CompletionPrompt::Text(text) => {
+                let limits = TextLimits { model, most };
+                check_text(|| format!("input[{at}]"), "input", &text, limits)?;
+                model.text(&text, prompt, around, most)?
+            }
             CompletionPrompt::Tokens(mut tokens) => {
                 tokens.truncate(most.unwrap_or(usize::MAX));
                 TextTokens { tokens, types: Vec::new() }

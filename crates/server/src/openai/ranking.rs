@@ -7,7 +7,9 @@ use galatea_llm::tokens::SpecialTokens;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::encoding::{PreparedEncoding, ReadUsage, check_length, most_tokens};
+use super::encoding::{
+    PreparedEncoding, ReadUsage, TextLimits, check_length, check_text, most_tokens,
+};
 use super::error::ApiError;
 use super::fields::{ObjectFields, wrong};
 use super::wire::unique;
@@ -88,7 +90,16 @@ pub(crate) fn rerank(
     let model = Arc::clone(engine.model());
     let context = model.encoder().context();
     let given: Vec<&str> = documents.iter().map(String::as_str).collect();
-    let texts = model.ranked(query, &given, most_tokens(fields, context)?)?;
+    let cut = most_tokens(fields, context)?;
+    let limits = TextLimits { model: &model, most: cut };
+    // In a pair the query stays whole, whatever is left out of documents.
+    let query_cut = cut.filter(|_| model.encoder().dimensions().is_some());
+    let query_limits = TextLimits { most: query_cut, ..limits };
+    check_text(|| "query".to_owned(), "query", query, query_limits)?;
+    for (at, text) in given.iter().enumerate() {
+        check_text(|| format!("documents[{at}]"), "documents", text, limits)?;
+    }
+    let texts = model.ranked(query, &given, cut)?;
     for (at, text) in texts.iter().enumerate() {
         // Behind the documents of a model of vectors stands the query.
         let (place, param) = match at < documents.len() {
@@ -153,6 +164,14 @@ pub(crate) fn score(
         texts.push(text);
         Ok::<_, ApiError>(())
     };
+    let limits = TextLimits { model: &model, most };
+    for (param, given) in [(left, &first), (right, &second)] {
+        // The first of two texts of a pair stays whole.
+        let most = most.filter(|_| vectors || param == right);
+        for (at, text) in given.iter().enumerate() {
+            check_text(|| format!("{param}[{at}]"), param, text, TextLimits { most, ..limits })?;
+        }
+    }
     if vectors {
         for (param, given) in [(left, &first), (right, &second)] {
             for (at, text) in given.iter().enumerate() {

@@ -46,6 +46,11 @@ pub(crate) fn refusal(error: PromptError, field: &str) -> ApiError {
                 ),
             )
         }
+        PromptError::TextTooLong { context } => {
+            let have = if field == "messages" { "have" } else { "has" };
+            let text = "This model's maximum context length is";
+            ApiError::too_long(field, format!("{text} {context} tokens. The {field} {have} more."))
+        }
         error @ (PromptError::Empty | PromptError::NoTemplate) => {
             ApiError::field(field, error.to_string())
         }

@@ -13,6 +13,11 @@ use super::fields::ObjectFields;
 use super::request::conversation;
 use super::run::surround;
 
+/// Contexts of a model that a text may have the tokens of.
+const CONTEXTS: usize = 4;
+/// Tokens that a text may have however short the context is.
+const MIN_LIMIT: usize = 65_536;
+
 /// Parts of a model that convert between texts and tokens.
 #[derive(Debug)]
 pub(crate) struct TokenizeModel {
@@ -39,6 +44,20 @@ impl From<&CheckpointHandle> for TokenizeModel {
     }
 }
 
+impl TokenizeModel {
+    /// Refuses a text that has many times the tokens of the context. Those a little beyond it have their tokens: that is
+    /// how clients find out.
+    fn check_length(&self, field: &str, text: &str) -> Result<(), ApiError> {
+        let most = self.context.saturating_mul(CONTEXTS).max(MIN_LIMIT);
+        if !self.tokenizer.exceeds(text, most)? {
+            return Ok(());
+        }
+        let text =
+            format!("more than {most} tokens found, the context of the model is {}", self.context);
+        Err(ApiError::too_long(field, text))
+    }
+}
+
 /// The tokens of a text or of a conversation.
 ///
 /// # Errors
@@ -49,6 +68,7 @@ pub(crate) fn tokenize(
 ) -> Result<Value, ApiError> {
     let tokenizer = &model.tokenizer;
     let tokens = if let Some(prompt) = fields.text("prompt")? {
+        model.check_length("prompt", prompt)?;
         tokenizer.encode(prompt, surround(fields.flag_or("add_special_tokens", true)?))?
     } else if fields.get("messages").is_some() {
         let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
@@ -58,6 +78,7 @@ pub(crate) fn tokenize(
             return Err(ApiError::field("messages", "the model has no chat template"));
         };
         let text = template.render(&conversation)?;
+        model.check_length("messages", &text)?;
         tokenizer.encode(&text, surround(fields.flag_or("add_special_tokens", false)?))?
     } else {
         return Err(ApiError::field("prompt", "missing, and so is messages"));

@@ -27,8 +27,16 @@ pub(super) enum AssembledPiece {
     More,
     /// It is compressed or no message at all: these are the bytes so far, for somebody else.
     Other(Vec<u8>),
-    /// It is longer than it may be.
+    /// It is longer than it may be, or than there is memory for.
     TooLong(Status),
+}
+
+impl AssembledPiece {
+    /// A message for which there is no memory beside those of other calls.
+    pub(super) fn without_memory() -> Self {
+        let text = "the messages of other calls take all memory for them; try again";
+        Self::TooLong(Status::resource_exhausted(text))
+    }
 }
 
 impl MessageAssembler {

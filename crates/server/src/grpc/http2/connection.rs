@@ -34,6 +34,7 @@ use super::stream::{
 };
 use super::stream_event::{StreamEvent, StreamEventSender};
 use super::{AnswerFuture, CallKind, ConnectionSettings, GrpcService, WholeAnswer};
+use crate::body_budget::BudgetExhausted;
 use crate::tasks::boxed;
 
 /// Bytes that a client may send on all calls of a connection before it waits.
@@ -339,7 +340,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
                     read -= bytes.len();
                 }
             }
-            IncomingRequest::Gather { gather, .. } => gathered = gather.put(bytes),
+            IncomingRequest::Gather { gather, lease, .. } => {
+                gathered = match lease.cover(gather.received() + bytes.len()) {
+                    Ok(()) => gather.put(bytes),
+                    Err(BudgetExhausted) => AssembledPiece::without_memory(),
+                }
+            }
         }
         if !end {
             self.report_stream(id, read);
@@ -452,7 +458,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
                 let parts = Box::new(parts);
                 let gather = MessageAssembler::default();
                 let mark = (self.watch.heard(), 0);
-                stream.incoming = IncomingRequest::Gather { parts, gather, mark };
+                let lease = self.door.begin_body();
+                stream.incoming = IncomingRequest::Gather { parts, gather, mark, lease };
                 self.gathering += 1;
                 self.streams.insert(id, stream);
             }
@@ -785,7 +792,6 @@ fn widened(window: i64, more: u32) -> Result<i64, ProtocolViolation> {
     if window > MAX_WINDOW { Err(overflow()) } else { Ok(window) }
 }
 
-/// A request's head; none where it is not one.
 #[cfg(test)]
 #[path = "connection_tests.rs"]
 mod tests;

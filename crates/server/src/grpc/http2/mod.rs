@@ -28,6 +28,8 @@ use http::request::Parts;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::body_budget::BodyLease;
+
 pub(super) use body::InboundBody;
 pub(super) use closer::ConnectionCloser;
 pub(super) use connection::Http2Connection;
@@ -75,6 +77,11 @@ pub(super) trait GrpcService: Clone + Send + Sync + 'static {
 
     /// Tells of the head or of the trailers of an answer.
     fn look(visit: &mut Self::Call, headers: &HeaderMap);
+
+    /// Begins the body of a call: its part of the memory for bodies.
+    fn begin_body(&self) -> BodyLease {
+        BodyLease::default()
+    }
 
     /// Answers a call whose message is gathered.
     fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer>;

@@ -16,6 +16,7 @@ use super::assembler::MessageAssembler;
 use super::body::BodyFeeder;
 use super::output::OutputQueue;
 use super::stream_event::{StreamEvent, StreamEventSender};
+use crate::body_budget::BodyLease;
 
 /// Bytes that a client may send on one call before it waits for the server.
 pub(super) const STREAM_WINDOW: u32 = 4 << 20;
@@ -55,7 +56,7 @@ impl Drop for FailureNotifier {
 
 /// State of a stream's request.
 pub(super) enum IncomingRequest {
-    Gather { parts: Box<Parts>, gather: MessageAssembler, mark: (Instant, usize) },
+    Gather { parts: Box<Parts>, gather: MessageAssembler, mark: (Instant, usize), lease: BodyLease },
     Feed(BodyFeeder),
     Ended,
 }

@@ -1,5 +1,6 @@
 //! Requests under the names of Triton's vLLM backend.
 
+use galatea_llm::chat::{self, PromptError};
 use galatea_llm::engine::GenerationRequest;
 use galatea_llm::grammar::Grammar;
 use galatea_llm::model::LanguageModel;
@@ -239,7 +240,7 @@ impl GenerationDemand {
         model: &LanguageModel,
         id: &str,
     ) -> Result<(Self, GenerationRequest), ServingError> {
-        let encoded = model.tokenizer().encode(&self.text, SpecialTokens::Add);
+        let encoded = chat::prompt_tokens(model, &self.text, SpecialTokens::Add);
         let constraint = match &self.grammar {
             None => None,
             Some(grammar) => {
@@ -248,7 +249,10 @@ impl GenerationDemand {
             }
         };
         let generation = GenerationRequest {
-            prompt: encoded.map_err(|error| of_model(&error))?,
+            prompt: encoded.map_err(|error| match error {
+                PromptError::Model(error) => of_model(&error),
+                error => ServingError::invalid_arg(error.to_string()),
+            })?,
             sampling: self.sampling.clone(),
             constraint,
             priority: 0,

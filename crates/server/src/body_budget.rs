@@ -1,0 +1,166 @@
+//! One budget of memory for the bodies of requests that have not come as a whole.
+//!
+//! Whoever sends a body takes from the budget what has come of it, in steps, and gives it back when the body is
+//! complete. Where nothing is left, bodies stay unread for a while, and then their requests are refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes of each body that the budget does not count, as it does not count heads.
+const FREE_BYTES: usize = 64 * 1024;
+/// Bytes that a body takes from the budget at once.
+const STEP_BYTES: usize = 1 << 20;
+/// Largest budget, in bytes.
+const MAX_BUDGET_BYTES: u64 = 1 << 30;
+/// Part of the machine's memory that is the budget, if that is less.
+const MEMORY_PART: u64 = 8;
+/// Longest wait of a body for others to be complete.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The budget of a server.
+#[derive(Debug)]
+pub struct BodyBudget {
+    steps: Arc<Semaphore>,
+    /// Steps that one body may take. A body that is longer than the budget may come when it is alone.
+    most_steps: usize,
+}
+
+impl BodyBudget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let steps = usize::try_from(bytes).unwrap_or(usize::MAX) / STEP_BYTES;
+        let steps = steps.clamp(1, Semaphore::MAX_PERMITS);
+        Self { steps: Arc::new(Semaphore::new(steps)), most_steps: (steps / 4 * 3).max(1) }
+    }
+
+    /// The budget of a machine with so much memory: an eighth of it, and at most 1 GiB.
+    #[must_use]
+    pub fn of_machine(memory: Option<u64>) -> Self {
+        Self::new(
+            memory.map_or(MAX_BUDGET_BYTES, |bytes| (bytes / MEMORY_PART).min(MAX_BUDGET_BYTES)),
+        )
+    }
+
+    /// Begins a body.
+    #[must_use]
+    pub fn begin(&self) -> BodyLease {
+        BodyLease { steps: Some(Arc::clone(&self.steps)), most_steps: self.most_steps, taken: None }
+    }
+}
+
+/// Part of the budget that a body has taken; it is given back when this is dropped.
+#[derive(Debug, Default)]
+pub struct BodyLease {
+    /// The budget; none for a body that takes what it wants.
+    steps: Option<Arc<Semaphore>>,
+    most_steps: usize,
+    taken: Option<OwnedSemaphorePermit>,
+}
+
+/// The budget is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetExhausted;
+
+impl BodyLease {
+    /// Returns how many bytes may come behind those that have come; nothing where more must be taken first.
+    #[must_use]
+    pub fn room(&self, come: usize) -> Option<usize> {
+        let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if self.steps.is_none() || taken >= self.most_steps {
+            return Some(usize::MAX);
+        }
+        (FREE_BYTES + taken * STEP_BYTES).checked_sub(come).filter(|room| *room > 0)
+    }
+
+    /// Takes more, when there is some.
+    ///
+    /// # Errors
+    /// Fails when nothing becomes free in time.
+    pub async fn grow(&mut self) -> Result<(), BudgetExhausted> {
+        let Some(steps) = &self.steps else { return Ok(()) };
+        let free = tokio::time::timeout(PATIENCE, Arc::clone(steps).acquire_owned());
+        // The semaphore is never closed.
+        let Ok(Ok(step)) = free.await else { return Err(BudgetExhausted) };
+        self.add(step);
+        Ok(())
+    }
+
+    /// Takes as much as it needs for so many bytes, at once.
+    ///
+    /// # Errors
+    /// Fails when so much is not free.
+    pub fn cover(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
+        while self.room(bytes).is_none() {
+            let Some(steps) = &self.steps else { return Ok(()) };
+            let step = Arc::clone(steps).try_acquire_owned().map_err(|_| BudgetExhausted)?;
+            self.add(step);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, step: OwnedSemaphorePermit) {
+        match &mut self.taken {
+            Some(taken) => taken.merge(step),
+            None => self.taken = Some(step),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_a_part_of_memory_and_bounded() {
+        let steps = |memory| BodyBudget::of_machine(memory).steps.available_permits();
+        assert_eq!(steps(None), 1024);
+        assert_eq!(steps(Some(64 << 30)), 1024);
+        assert_eq!(steps(Some(2 << 30)), 256);
+        assert_eq!(steps(Some(0)), 1);
+    }
+
+    #[test]
+    fn short_bodies_take_nothing_and_long_ones_what_has_come() {
+        let budget = BodyBudget::new(8 << 20);
+        let mut short = budget.begin();
+        assert_eq!(short.room(0), Some(FREE_BYTES));
+        assert_eq!(short.room(FREE_BYTES), None);
+        short.cover(FREE_BYTES - 1).unwrap();
+        assert_eq!(budget.steps.available_permits(), 8);
+        let mut long = budget.begin();
+        long.cover(3 << 20).unwrap();
+        assert_eq!(budget.steps.available_permits(), 5);
+        let mut other = budget.begin();
+        other.cover(5 << 20).unwrap();
+        assert_eq!(short.cover(FREE_BYTES), Err(BudgetExhausted));
+        drop(long);
+        short.cover(FREE_BYTES).unwrap();
+        drop((short, other));
+        assert_eq!(budget.steps.available_permits(), 8);
+    }
+
+    #[test]
+    fn a_body_longer_than_the_budget_comes_when_it_is_alone() {
+        let budget = BodyBudget::new(8 << 20);
+        let mut huge = budget.begin();
+        huge.cover(1 << 30).unwrap();
+        assert_eq!(budget.steps.available_permits(), 2);
+        assert_eq!(BodyLease::default().room(usize::MAX), Some(usize::MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_waits_for_others_and_is_refused_when_they_take_too_long() {
+        let budget = BodyBudget::new(1 << 20);
+        let mut first = budget.begin();
+        first.grow().await.unwrap();
+        let mut second = budget.begin();
+        assert_eq!(second.grow().await, Err(BudgetExhausted));
+        let waiting = tokio::spawn(async move { second.grow().await });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+    }
+}
