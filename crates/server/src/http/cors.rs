@@ -245,11 +245,12 @@ fn is_list(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::endpoints::{self, OPENAI, ROWS, SAGEMAKER};
+    use super::super::endpoints::find_in;
+    use super::super::tables::{self, OPENAI, ROWS, SAGEMAKER};
     use super::*;
 
     fn class(path: &str, method: &str) -> EndpointClass {
-        let found = endpoints::find(path).or_else(|| endpoints::find_in(SAGEMAKER, path));
+        let found = tables::find(path).or_else(|| find_in(SAGEMAKER, path));
         EndpointPurpose::of(found.as_ref(), ErrorStyle::Triton).class(method)
     }
 

@@ -1,6 +1,6 @@
 //! The HTTP front end: KServe v2 with Triton's extensions.
 //!
-//! A request goes through [`wire`] (bytes to head and body), [`rows`] (which endpoint), the endpoint's handler
+//! A request goes through [`wire`] (bytes to head and body), [`tables`] (which endpoint), the endpoint's handler
 //! (decode, one call on the core, encode) and back through the wire. The front ends for [`sagemaker`] and [`vertex_ai`] have
 //! other paths to the same handlers.
 
@@ -26,6 +26,7 @@ pub mod sagemaker_front_end;
 mod serve;
 mod settings;
 mod shm;
+mod tables;
 mod target;
 pub mod vertex_ai;
 mod wire;

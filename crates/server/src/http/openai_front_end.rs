@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{InferDialect, OPENAI, find_in};
+use super::endpoints::{InferDialect, find_in};
 use super::message::HttpHead;
 use super::openai::refusal;
 use super::serve::accept;
+use super::tables::OPENAI;
 use super::target::{EndpointTarget, RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;

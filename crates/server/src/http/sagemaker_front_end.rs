@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{InferDialect, SAGEMAKER, find_in};
+use super::endpoints::{InferDialect, find_in};
 use super::message::HttpHead;
 use super::sagemaker::status;
 use super::serve::accept;
+use super::tables::SAGEMAKER;
 use super::target::{EndpointTarget, RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;

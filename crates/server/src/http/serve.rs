@@ -6,9 +6,10 @@ use std::time::Instant;
 use tracing::Level;
 
 use super::cors::{self, EndpointPurpose, PageAdmission};
-use super::endpoints::{self, EndpointReply, InferDialect, RequestArrival, RequestClient};
+use super::endpoints::{EndpointReply, InferDialect, RequestArrival, RequestClient};
 use super::gate::{self, AdmittedRequest};
 use super::message::{ContentType, HttpHead, HttpResponse};
+use super::tables;
 use super::target::{EndpointRouter, EndpointTarget, ReceivedRequest, RouteTarget, TargetKind};
 use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
@@ -199,7 +200,7 @@ fn log(head: &HttpHead, response: &HttpResponse, start: Instant) {
 
 fn find(head: &HttpHead) -> RouteTarget<'_> {
     let path = head.path();
-    let found = endpoints::find(path);
+    let found = tables::find(path);
     RouteTarget {
         purpose: EndpointPurpose::of(found.as_ref(), cors::errors_at(path)),
         kind: match found {

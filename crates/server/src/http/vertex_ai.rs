@@ -5,9 +5,10 @@ use std::sync::Arc;
 use galatea_serving::Core;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{self, Endpoint, EndpointCategory, FoundEndpoint, InferDialect};
+use super::endpoints::{Endpoint, EndpointCategory, FoundEndpoint, InferDialect};
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::serve::accept;
+use super::tables;
 use super::target::{EndpointRouter, EndpointTarget, MethodRule, RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
@@ -112,7 +113,7 @@ fn nothing<'a>(purpose: EndpointPurpose, response: HttpResponse) -> RouteTarget<
 
 /// The endpoint with this pattern.
 fn direct<'a>(pattern: &str, model: &'a str) -> RouteTarget<'a> {
-    let Some(row) = endpoints::ROWS.iter().find(|row| row.pattern == pattern) else {
+    let Some(row) = tables::ROWS.iter().find(|row| row.pattern == pattern) else {
         return nothing(EndpointPurpose::of(None, ErrorStyle::Triton), plain(400));
     };
     let found = FoundEndpoint { row, model, version: "", in_repository: false };
@@ -125,7 +126,7 @@ fn direct<'a>(pattern: &str, model: &'a str) -> RouteTarget<'a> {
 /// the endpoint expects.
 fn redirected(path: &str, method: HttpMethod) -> RouteTarget<'_> {
     let is_metrics = path == "metrics";
-    let found = endpoints::find_without_slash(path).filter(|_| !is_metrics);
+    let found = tables::find_without_slash(path).filter(|_| !is_metrics);
     let purpose = match is_metrics {
         true => EndpointPurpose::metrics(),
         false => EndpointPurpose::of(found.as_ref(), ErrorStyle::Triton),
@@ -199,7 +200,7 @@ mod tests {
             ("/v2/systemsharedmemory/unregister", RedirectionAccess::Open),
             ("/v2/cudasharedmemory/region/r/register", RedirectionAccess::Forbidden),
         ] {
-            assert_eq!(passage(endpoints::find(path).unwrap().row), expected, "{path}");
+            assert_eq!(passage(tables::find(path).unwrap().row), expected, "{path}");
         }
     }
 }
