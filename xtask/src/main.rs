@@ -94,7 +94,7 @@ fn usage() -> String {
          cargo xtask c-package FOLDER [PROFILE]                       the library for C, with headers and what CMake reads\n       \
          cargo xtask metal                                            write golden/metal\n       \
          cargo xtask measure                                          how far names and texts are from the house's goals\n       \
-         cargo xtask arrows --settle                                  take from the lists of upward imports and circles what is mended\n       \
+         cargo xtask arrows --settle                                  take from the list of upward imports what is mended\n       \
          cargo xtask names --settle                                   take from the list of known offences what is mended\n       \
          cargo xtask pythons [PYTHON]...                              tests of models in Python under each interpreter\n\nsteps:\n",
     );

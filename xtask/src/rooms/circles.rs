@@ -1,15 +1,11 @@
-//! Circles of files: files of a crate that use each other, directly or through others.
+//! Circles of files: files of a crate that use each other, directly or through others. There must be none.
 //!
-//! A file and those above and below it in the tree of modules do not count. `circles.txt` lists the circles that there
-//! are still; it may only become shorter.
+//! A file and those above and below it in the tree of modules do not count.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
-use super::files::{CrateFiles, ModulePath};
-use super::lines;
-use crate::workspace::{WorkspaceFolders, read};
+use super::files::{CrateFiles, FileUses, ModulePath};
+use crate::workspace::WorkspaceFolders;
 
 /// Files of a crate that use each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,73 +14,45 @@ pub(super) struct FileCircle {
     folder: String,
     /// Modules of the files.
     files: BTreeSet<String>,
+    /// Lines that say which file uses which other one, and by what names.
+    links: Vec<String>,
 }
 
 impl FileCircle {
-    /// Returns whether a circle is what is left of another one.
-    fn is_within(&self, other: &Self) -> bool {
-        self.folder == other.folder && self.files.is_subset(&other.files)
-    }
-
-    fn line(&self) -> String {
+    /// Returns lines that say which files it has and why.
+    fn text(&self) -> String {
         let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
-        format!("{}: {}", self.folder, files.join(" "))
-    }
-
-    /// Reads a line such as `graph: fact length`.
-    fn parse(line: &str) -> Result<Self, String> {
-        let (folder, files) =
-            line.split_once(':').ok_or_else(|| format!("circles.txt: no crate in `{line}`"))?;
-        let files = files.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { folder: folder.to_owned(), files })
-    }
-}
-
-/// Compares the circles with the known ones.
-///
-/// # Errors
-/// Returns how many circles are new or larger, or that the list is old.
-pub(super) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
-    let found = all(workspace)?;
-    let known = known(workspace)?;
-    let mut problems = 0;
-    for circle in added(&found, &known) {
-        println!("{}: these files use each other; move what they share below them", circle.line());
-        problems += 1;
-    }
-    if problems > 0 {
-        return Err(format!("{problems} circles of files are new or larger"));
-    }
-    match known.iter().filter(|circle| !found.contains(circle)).count() {
-        0 => {
-            println!("{} known circles of files, no new one", known.len());
-            Ok(())
+        let mut text = format!(
+            "{}: these files use each other; move what they share below them: {}\n",
+            self.folder,
+            files.join(" ")
+        );
+        for link in &self.links {
+            text.push_str(&format!("    {link}\n"));
         }
-        gone => Err(format!(
-            "{gone} lines of rooms/circles.txt are settled: `cargo xtask arrows --settle`"
-        )),
+        text
     }
 }
 
-/// Writes the list of circles anew; nothing is added to it.
+/// Refuses circles of files.
 ///
 /// # Errors
-/// Fails when a file cannot be read or written.
-pub(super) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
-    let found = all(workspace)?;
-    let path = list(workspace);
-    let added = match path.exists() {
-        true => added(&found, &known(workspace)?),
-        false => Vec::new(),
-    };
-    let mut text = String::from(
-        "# Written by `cargo xtask arrows --settle`: files of a crate that use each other.\n",
-    );
-    for circle in found.iter().filter(|circle| !added.contains(circle)) {
-        text.push_str(&circle.line());
-        text.push('\n');
+/// Returns how many circles there are.
+pub(super) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
+    refuse(&all(workspace)?)?;
+    println!("no circle of files");
+    Ok(())
+}
+
+/// Prints circles, and fails where there are any.
+fn refuse(found: &[FileCircle]) -> Result<(), String> {
+    for circle in found {
+        print!("{}", circle.text());
     }
-    fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+    match found.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} circles of files")),
+    }
 }
 
 /// Collects the circles of all crates.
@@ -94,83 +62,100 @@ pub(super) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
 pub(super) fn all(workspace: &WorkspaceFolders) -> Result<Vec<FileCircle>, String> {
     let mut found = Vec::new();
     for package in workspace.packages()? {
-        let folder = package.folder;
-        let source = workspace.root.join("crates").join(&folder).join("src");
-        for files in circles(&CrateFiles::read(&source)?.uses()) {
-            found.push(FileCircle { folder: folder.clone(), files });
-        }
+        let source = workspace.root.join("crates").join(&package.folder).join("src");
+        found.extend(circles(&package.folder, &CrateFiles::read(&source)?.uses()));
     }
-    found.sort();
     Ok(found)
 }
 
-/// Returns the circles that no known one contains.
-fn added<'a>(found: &'a [FileCircle], known: &[FileCircle]) -> Vec<&'a FileCircle> {
-    found.iter().filter(|circle| !known.iter().any(|old| circle.is_within(old))).collect()
+/// Returns the sets of two or more files each of which reaches all others of its set.
+fn circles(folder: &str, uses: &FileUses) -> Vec<FileCircle> {
+    let sets: BTreeSet<BTreeSet<&ModulePath>> =
+        uses.keys().map(|file| circle(uses, file)).collect();
+    let sets = sets.into_iter().filter(|files| files.len() > 1);
+    let found = sets.map(|files| FileCircle {
+        folder: folder.to_owned(),
+        links: links(uses, &files),
+        files: files.into_iter().map(|file| file.join("::")).collect(),
+    });
+    found.collect()
 }
 
-/// Returns the sets of two or more files each of which reaches all others of its set.
-fn circles(uses: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> BTreeSet<BTreeSet<String>> {
-    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> =
-        uses.keys().map(|file| (file, reach(uses, file))).collect();
-    let circle = |file: &ModulePath| -> BTreeSet<String> {
-        let back = reached[file].iter().filter(|other| reached[**other].contains(file));
-        back.map(|other| other.join("::")).collect()
-    };
-    uses.keys().map(circle).filter(|files| files.len() > 1).collect()
+/// Returns the files that a file reaches and that reach it.
+fn circle<'a>(uses: &'a FileUses, file: &'a ModulePath) -> BTreeSet<&'a ModulePath> {
+    let back = reach(uses, file).into_iter().filter(|other| reach(uses, other).contains(file));
+    back.collect()
 }
 
 /// Returns the files that a file uses, directly or through others.
-fn reach<'a>(
-    uses: &'a BTreeMap<ModulePath, BTreeSet<ModulePath>>,
-    file: &ModulePath,
-) -> BTreeSet<&'a ModulePath> {
+fn reach<'a>(uses: &'a FileUses, file: &ModulePath) -> BTreeSet<&'a ModulePath> {
     let mut reached = BTreeSet::new();
-    let mut open: Vec<&ModulePath> = uses[file].iter().collect();
+    let mut open: Vec<&ModulePath> = uses[file].keys().collect();
     while let Some(next) = open.pop() {
         if reached.insert(next) {
-            open.extend(&uses[next]);
+            open.extend(uses[next].keys());
         }
     }
     reached
 }
 
-fn known(workspace: &WorkspaceFolders) -> Result<Vec<FileCircle>, String> {
-    lines(&read(&list(workspace))?).map(FileCircle::parse).collect()
-}
-
-fn list(workspace: &WorkspaceFolders) -> PathBuf {
-    workspace.root.join("xtask/src/rooms/circles.txt")
+/// Returns lines such as `fact uses length: Length` for the uses within a set of files.
+fn links(uses: &FileUses, files: &BTreeSet<&ModulePath>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for &file in files {
+        for (used, names) in uses[file].iter().filter(|(used, _)| files.contains(used)) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let line =
+                format!("{} uses {}: {}", file.join("::"), used.join("::"), names.join(", "));
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn files_that_reach_each_other_are_one_circle() {
-        let path = |name: &str| vec!["ops".to_owned(), name.to_owned()];
-        let edges = [["a", "b"], ["b", "c"], ["c", "a"], ["c", "d"], ["d", "e"], ["e", "d"]];
-        let mut uses: BTreeMap<ModulePath, BTreeSet<ModulePath>> =
-            ["a", "b", "c", "d", "e", "f"].map(|name| (path(name), BTreeSet::new())).into();
-        for [user, used] in edges {
-            uses.entry(path(user)).or_default().insert(path(used));
+    fn found(files: &[[&str; 2]]) -> Vec<FileCircle> {
+        let mut all = CrateFiles::default();
+        for [module, text] in files {
+            let module = module.split("::").filter(|name| !name.is_empty()).map(str::to_owned);
+            all.add(module.collect(), &syn::parse_file(text).unwrap());
         }
-        let found: Vec<String> = circles(&uses)
-            .into_iter()
-            .map(|files| files.into_iter().collect::<Vec<_>>().join(" "))
-            .collect();
-        assert_eq!(found, ["ops::a ops::b ops::c", "ops::d ops::e"]);
+        circles("made", &all.uses())
     }
 
     #[test]
-    fn a_circle_may_become_smaller_and_not_larger() {
-        let circle = |line: &str| FileCircle::parse(line).unwrap();
-        let known = [circle("graph: fact length ops"), circle("llm: arch weights")];
-        let found = ["graph: fact length", "graph: arch weights", "llm: arch body weights"];
-        let found = found.map(circle);
-        let added: Vec<String> = added(&found, &known).into_iter().map(FileCircle::line).collect();
-        assert_eq!(added, ["graph: arch weights", "llm: arch body weights"]);
-        assert!(FileCircle::parse("graph").is_err());
+    fn files_that_use_each_other_are_refused_with_what_they_use() {
+        let root = ["", "mod layer; mod plan; mod shape; mod writer;"];
+        let shape = ["shape", "pub struct Shape;"];
+        let layer = ["layer", "use crate::{plan::Plan, shape::Shape};\npub struct Layer;"];
+        let plan = ["plan", "pub struct Plan;\nfn f() { super::writer::write() }"];
+        let writer = ["writer", "use super::layer::Layer;\npub fn write() {}"];
+        let circle = found(&[root, shape, layer, plan, writer]);
+        assert_eq!(refuse(&circle).unwrap_err(), "1 circles of files");
+        let expected = "made: these files use each other; move what they share below them: layer plan writer\n    \
+                        layer uses plan: Plan\n    plan uses writer: write\n    writer uses layer: Layer\n";
+        assert_eq!(circle[0].text(), expected);
+        // The same without the one use that closes the circle.
+        let plan = ["plan", "pub struct Plan;"];
+        let open = found(&[root, shape, layer, plan, writer]);
+        assert_eq!((open.len(), refuse(&open)), (0, Ok(())));
+    }
+
+    #[test]
+    fn circles_apart_from_each_other_are_counted_one_by_one() {
+        let files = [
+            ["", "mod a; mod b; mod c; mod d; mod e;"],
+            ["a", "use crate::b::B; pub struct A;"],
+            ["b", "use crate::a::A; use crate::c::C; pub struct B;"],
+            ["c", "use crate::d::D; pub struct C;"],
+            ["d", "use crate::c::C; use crate::e::E; pub struct D;"],
+            ["e", "pub struct E;"],
+        ];
+        let files_of = |circle: &FileCircle| circle.files.iter().cloned().collect::<Vec<_>>();
+        let found: Vec<Vec<String>> = found(&files).iter().map(files_of).collect();
+        assert_eq!(found, [["a", "b"], ["c", "d"]]);
     }
 }

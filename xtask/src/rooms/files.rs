@@ -5,10 +5,16 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 
-use super::imports::{is_for_tests, parse};
+use crate::workspace::read;
 
 /// Names from a crate's root to a module or an item.
 pub(super) type ModulePath = Vec<String>;
+
+/// Files that a file uses, and the names that it uses of each.
+pub(super) type UsedFiles = BTreeMap<ModulePath, BTreeSet<String>>;
+
+/// Files of a crate, and those that each uses.
+pub(super) type FileUses = BTreeMap<ModulePath, UsedFiles>;
 
 /// Number of imports by which a name is followed to the file that defines it.
 const MAX_IMPORTS: usize = 8;
@@ -62,7 +68,7 @@ impl CrateFiles {
     }
 
     /// Adds a file. Files that stand for one module on different systems count as one.
-    fn add(&mut self, module: ModulePath, tree: &syn::File) {
+    pub(super) fn add(&mut self, module: ModulePath, tree: &syn::File) {
         let names = self.0.entry(module.clone()).or_default();
         names.module = module;
         for item in &tree.items {
@@ -76,15 +82,20 @@ impl CrateFiles {
         names.visit_file(tree);
     }
 
-    /// Returns the files that each file uses, without those above and below it.
-    pub(super) fn uses(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
-        let used = |(module, names): (&ModulePath, &FileNames)| {
-            let files = names.named.iter().map(|path| self.file_of(path, MAX_IMPORTS));
-            let others =
-                files.filter(|file| !file.starts_with(module) && !module.starts_with(file));
-            (module.clone(), others.collect())
-        };
-        self.0.iter().map(used).collect()
+    /// Returns the files that each file uses, without those above and below it, and the names it uses of them.
+    pub(super) fn uses(&self) -> FileUses {
+        self.0.iter().map(|(module, names)| (module.clone(), self.uses_of(module, names))).collect()
+    }
+
+    fn uses_of(&self, module: &ModulePath, names: &FileNames) -> UsedFiles {
+        let mut used = UsedFiles::new();
+        for path in &names.named {
+            let file = self.file_of(path, MAX_IMPORTS);
+            if !file.starts_with(module) && !module.starts_with(&file) {
+                used.entry(file).or_default().extend(path.last().cloned());
+            }
+        }
+        used
     }
 
     /// Returns the file that defines what a path names, as far as imports lead.
@@ -236,6 +247,22 @@ impl<'ast> Visit<'ast> for FileNames {
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 }
 
+/// Reads the syntax tree of a file.
+///
+/// # Errors
+/// Fails when the file cannot be read or is no Rust.
+pub(super) fn parse(file: &Path) -> Result<syn::File, String> {
+    syn::parse_file(&read(file)?).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// Returns whether an item is compiled for tests only.
+pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
+    })
+}
+
 fn joined(before: &[String], after: &[String]) -> ModulePath {
     before.iter().chain(after).cloned().collect()
 }
@@ -298,7 +325,7 @@ mod tests {
         for [module, text] in files {
             all.add(path(module), &syn::parse_file(text).unwrap());
         }
-        all.uses()[&path(module)].iter().map(|file| file.join("::")).collect()
+        all.uses()[&path(module)].keys().map(|file| file.join("::")).collect()
     }
 
     #[test]

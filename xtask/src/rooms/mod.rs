@@ -1,7 +1,7 @@
 //! Imports between the rooms of a crate, which are the modules of its root file. A room uses those below it only.
 //!
 //! `order.txt` has the rooms of each crate from the bottom to the top. `known.txt` lists the upward imports that there
-//! are still; it may only become shorter. Files of a crate that use each other are counted beside them.
+//! are still; it may only become shorter. Files of a crate that use each other in a circle are refused.
 
 mod circles;
 mod files;
@@ -19,10 +19,10 @@ type UpwardImports = BTreeMap<String, usize>;
 /// Rooms of each crate from the bottom to the top.
 type RoomOrder = BTreeMap<String, Vec<String>>;
 
-/// Compares the imports between rooms with their order, and the circles of files with the known ones.
+/// Compares the imports between rooms with their order, and refuses circles of files.
 ///
 /// # Errors
-/// Returns how many imports or circles are not known, or that a list is old.
+/// Returns how many imports are not known, that their list is old, or how many circles there are.
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     check_imports(workspace)?;
     circles::check(workspace)
@@ -54,15 +54,6 @@ fn check_imports(workspace: &WorkspaceFolders) -> Result<(), String> {
     }
 }
 
-/// Writes the lists of upward imports and of circles anew; nothing is added to them.
-///
-/// # Errors
-/// Fails when a file cannot be read or written.
-pub(crate) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
-    settle_imports(workspace)?;
-    circles::settle(workspace)
-}
-
 /// Returns how many circles of files there are.
 ///
 /// # Errors
@@ -71,7 +62,11 @@ pub(crate) fn count_circles(workspace: &WorkspaceFolders) -> Result<usize, Strin
     Ok(circles::all(workspace)?.len())
 }
 
-fn settle_imports(workspace: &WorkspaceFolders) -> Result<(), String> {
+/// Writes the list of upward imports anew; nothing is added to it.
+///
+/// # Errors
+/// Fails when a file cannot be read or written.
+pub(crate) fn settle(workspace: &WorkspaceFolders) -> Result<(), String> {
     let found = upward(workspace)?;
     let path = list(workspace);
     let known = match path.exists() {
