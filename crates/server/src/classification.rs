@@ -43,11 +43,11 @@ pub(crate) fn classify(
         DataType::Uint8 => best(&tensor, &form, |v: &u8| rank((*v).into()), u8::to_string),
         DataType::Uint16 => best(&tensor, &form, |v: &u16| rank((*v).into()), u16::to_string),
         DataType::Uint32 => best(&tensor, &form, |v: &u32| rank((*v).into()), u32::to_string),
-        DataType::Uint64 => best(&tensor, &form, |v: &u64| rank((*v).into()), u64::to_string),
+        DataType::Uint64 => best(&tensor, &form, |v: &u64| rank(*v), u64::to_string),
         DataType::Int8 => best(&tensor, &form, |v: &i8| signed_rank((*v).into()), i8::to_string),
         DataType::Int16 => best(&tensor, &form, |v: &i16| signed_rank((*v).into()), i16::to_string),
         DataType::Int32 => best(&tensor, &form, |v: &i32| signed_rank((*v).into()), i32::to_string),
-        DataType::Int64 => best(&tensor, &form, |v: &i64| signed_rank((*v).into()), i64::to_string),
+        DataType::Int64 => best(&tensor, &form, |v: &i64| signed_rank(*v), i64::to_string),
         DataType::Fp32 => {
             best(&tensor, &form, |v: &f32| float_rank((*v).into()), |v| fixed((*v).into()))
         }
@@ -192,7 +192,7 @@ mod tests {
     fn what_is_no_number_comes_last() {
         let mut values: Vec<f32> = (0..1000_u16).map(|n| f32::from(n * 37 % 101)).collect();
         values.iter_mut().step_by(5).for_each(|value| *value = f32::NAN);
-        values.sort_by(largest_first);
+        values.sort_by_key(|value| float_rank((*value).into()));
         assert!(values[..800].is_sorted_by(|a, b| a >= b));
         assert!(values[800..].iter().all(|value| value.is_nan()));
     }
