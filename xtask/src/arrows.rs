@@ -69,9 +69,6 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 /// Folders that tests of every crate may use.
 const TEST_ONLY: &[&str] = &["testkit", "doubles"];
 
-/// Folders that use the doubles outside tests: the program, which tests start.
-const USES_DOUBLES: &[&str] = &["cli"];
-
 /// Compares every package with the table.
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let packages = workspace.packages()?;
@@ -98,8 +95,7 @@ fn problems(package: &WorkspacePackage) -> Vec<String> {
     };
     let mut found = Vec::new();
     for used in package.dependencies.iter().filter_map(|name| folder_of(name)) {
-        let tested = used == "doubles" && USES_DOUBLES.contains(&folder);
-        if TEST_ONLY.contains(&used) && !tested {
+        if TEST_ONLY.contains(&used) {
             found.push(format!("crates/{folder}: `{used}` is for [dev-dependencies] only"));
         } else if arrow.may_use.is_some_and(|allowed| !allowed.contains(&used)) {
             found.push(format!("crates/{folder}: may not depend on `{used}`"));
