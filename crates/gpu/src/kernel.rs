@@ -86,6 +86,15 @@ pub struct ShaderDispatch {
     pub groups: [u32; 3],
 }
 
+/// Two values of a step by their numbers: an input, and the output that lies over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverlaidValue {
+    /// Number of the input.
+    pub input: usize,
+    /// Number of the output.
+    pub output: usize,
+}
+
 /// The dispatches of one node for one set of shapes, in order; each sees what those before it wrote.
 #[derive(Clone, Debug, Default)]
 pub struct DispatchStep {
@@ -151,6 +160,23 @@ impl DispatchStep {
     /// else still reads the input.
     pub fn over(&mut self, input: usize, output: usize) {
         self.over.push((input, output));
+    }
+
+    /// Returns the dispatches that were added, in their order.
+    #[must_use]
+    pub fn dispatches(&self) -> &[ShaderDispatch] {
+        &self.dispatches
+    }
+
+    /// Returns the bytes of each memory of the step's own, by its number.
+    #[must_use]
+    pub fn scratch_bytes(&self) -> &[u64] {
+        &self.scratch
+    }
+
+    /// Returns the outputs that lie over inputs, of which they change parts.
+    pub fn overlaid(&self) -> impl Iterator<Item = OverlaidValue> {
+        self.over.iter().map(|&(input, output)| OverlaidValue { input, output })
     }
 }
 

@@ -54,7 +54,8 @@ pub use device::{
 };
 pub use error::GpuError;
 pub use kernel::{
-    DispatchStep, GpuKernel, GpuKernelRow, GpuKernels, GpuNodeView, ShaderBinding, ShaderDispatch,
+    DispatchStep, GpuKernel, GpuKernelRow, GpuKernels, GpuNodeView, OverlaidValue, ShaderBinding,
+    ShaderDispatch,
 };
 pub use memory::{
     BufferReach, ClassStatistics, DeviceBlock, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig,

@@ -290,11 +290,11 @@ impl DeviceBlock {
         DeviceCounters::add(&device.counters.copies, 1);
     }
 
-    /// Reads bytes back and waits for them.
+    /// Reads the first bytes back and waits for them. Work that is handed over is done before.
     ///
     /// # Errors
     /// Fails when the device is lost.
-    pub(crate) fn read(&self, device: &GpuDevice, out: &mut [u8]) -> Result<(), GpuError> {
+    pub fn read(&self, device: &GpuDevice, out: &mut [u8]) -> Result<(), GpuError> {
         for (piece, out) in out.chunks_mut(PIECE).enumerate() {
             let size = (out.len() as u64).next_multiple_of(4);
             let staging = device.device.create_buffer(&wgpu::BufferDescriptor {

@@ -17,7 +17,6 @@ mod golden;
 #[path = "../support/matrices.rs"]
 mod matrices;
 mod specimens;
-mod steps;
 #[path = "../support/mod.rs"]
 mod support;
 mod translate;
