@@ -20,7 +20,7 @@ pub(super) fn serve() -> Result<ExitCode, String> {
 }
 
 /// Tells the provider of Core ML how workers are started, and where compiled packages are kept. There are no
-/// workers where this program's own file is unknown.
+/// workers where this program's own file is unknown. The folder for what is kept must have been chosen before.
 pub(super) fn announce() {
     let Ok(program) = std::env::current_exe() else { return };
     let place = CompiledPlace::choose(ModelCache::default_folder(), &std::env::temp_dir());
@@ -46,7 +46,7 @@ impl CompiledPlace {
         let folder = temporary.join(format!("galatea-core-ml-{random:016x}"));
         let warning = format!(
             "this user has no home folder: packages that are compiled for Core ML lie in {} and are compiled anew \
-             after each start. Set HOME to keep them",
+             after each start. Set HOME or --cache-dir to keep them",
             folder.display()
         );
         Self { folder, warning: Some(warning) }
@@ -69,6 +69,6 @@ mod tests {
     fn a_user_without_a_home_has_workers_and_a_warning() {
         let place = CompiledPlace::choose(None, Path::new("/tmp"));
         assert!(place.folder.starts_with("/tmp") && place.folder != Path::new("/tmp"));
-        assert!(place.warning.unwrap().contains("Set HOME"));
+        assert!(place.warning.unwrap().contains("Set HOME or --cache-dir"));
     }
 }

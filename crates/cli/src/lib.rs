@@ -6,6 +6,7 @@
 mod arguments;
 mod bench;
 mod bench_language;
+mod cache_folder;
 mod chat;
 mod chip;
 mod chip_facts;
@@ -96,7 +97,9 @@ const COMMANDS: &[CliCommand] = &[
         name: "quickstart",
         sentence: "serve the sample models, send them their samples and chat",
         notes: "",
-        describe: quickstart::QuickstartArguments::augment_args,
+        describe: |command| {
+            cache_folder::option(quickstart::QuickstartArguments::augment_args(command))
+        },
         run: |matches| arguments::start(matches, quickstart::quickstart),
     },
     CliCommand {
@@ -110,49 +113,51 @@ const COMMANDS: &[CliCommand] = &[
         name: "chat",
         sentence: "talk with a language model in the terminal",
         notes: chat::COMMANDS,
-        describe: chat::ChatArguments::augment_args,
+        describe: |command| cache_folder::option(chat::ChatArguments::augment_args(command)),
         run: |matches| arguments::start(matches, chat::chat),
     },
     CliCommand {
         name: "run",
         sentence: "run a model on inputs from NumPy archives",
         notes: "",
-        describe: run::RunArguments::augment_args,
+        describe: |command| cache_folder::option(run::RunArguments::augment_args(command)),
         run: |matches| arguments::start(matches, run::run),
     },
     CliCommand {
         name: "bench",
         sentence: "measure how long a run of a model takes",
         notes: "",
-        describe: bench::BenchArguments::augment_args,
+        describe: |command| cache_folder::option(bench::BenchArguments::augment_args(command)),
         run: |matches| arguments::start(matches, bench::bench),
     },
     CliCommand {
         name: "report",
         sentence: "write a page about a model here, or about two beside each other",
         notes: "",
-        describe: report::ReportArguments::augment_args,
+        describe: |command| cache_folder::option(report::ReportArguments::augment_args(command)),
         run: |matches| arguments::start(matches, report::report),
     },
     CliCommand {
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
         notes: "",
-        describe: quantize::QuantizeArguments::augment_args,
+        describe: |command| {
+            cache_folder::option(quantize::QuantizeArguments::augment_args(command))
+        },
         run: |matches| arguments::start(matches, quantize::quantize),
     },
     CliCommand {
         name: "convert",
         sentence: "write a model as a Core ML package, or as ONNX",
         notes: "",
-        describe: convert::ConvertArguments::augment_args,
+        describe: |command| cache_folder::option(convert::ConvertArguments::augment_args(command)),
         run: |matches| arguments::start(matches, convert::convert),
     },
     CliCommand {
         name: "explain",
         sentence: "say which provider runs which part of a model, and why",
         notes: "",
-        describe: explain::ExplainArguments::augment_args,
+        describe: |command| cache_folder::option(explain::ExplainArguments::augment_args(command)),
         run: |matches| arguments::start(matches, explain::explain),
     },
     CliCommand {
@@ -166,7 +171,9 @@ const COMMANDS: &[CliCommand] = &[
         name: "tune",
         sentence: "measure which kernels are the fastest here for a model",
         notes: "",
-        describe: tune_arguments::TuneArguments::augment_args,
+        describe: |command| {
+            cache_folder::option(tune_arguments::TuneArguments::augment_args(command))
+        },
         run: |matches| arguments::start(matches, tune::tune),
     },
     CliCommand {
@@ -206,7 +213,6 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     limit_values();
-    core_ml_worker::announce();
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     let rest = arguments.get(1..).unwrap_or(&[]);
     if program.is_some_and(|stem| stem == "tritonserver") {
@@ -216,6 +222,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Some("serve") => finish(serve::serve(&rest[1..])),
         Some(core_ml_worker::NAME) => finish(core_ml_worker::serve()),
         Some(selftest::SUBJECT) => {
+            core_ml_worker::announce();
             finish(selftest::test_subject(rest.get(1).and_then(|task| task.to_str())))
         }
         Some(selftest::SWEEPER) => {
@@ -238,7 +245,10 @@ fn run(arguments: &[OsString]) -> ExitCode {
     };
     let Some((name, matches)) = matches.subcommand() else { return ExitCode::SUCCESS };
     if let Some(command) = COMMANDS.iter().find(|command| command.name == name) {
-        return finish((command.run)(matches));
+        return finish(cache_folder::apply(matches).and_then(|()| {
+            core_ml_worker::announce();
+            (command.run)(matches)
+        }));
     }
     finish(describe::run(name, matches))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use galatea::memory_limit::MemoryBound;
@@ -165,7 +166,7 @@ pub(super) struct TimelineChoices {
     metal_profile_output: Option<PathBuf>,
 }
 
-/// The option for memory of GPUs.
+/// The options for memory and submissions of GPUs.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct GpuMemoryChoice {
     #[arg(
@@ -175,6 +176,13 @@ pub(super) struct GpuMemoryChoice {
         help = "most memory of the GPU that is taken [what it recommends]"
     )]
     gpu_memory_limit: Option<GpuMemoryLimit>,
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..=600_000),
+        help = "most predicted milliseconds of GPU work that is submitted at once [150 where it shares the host's memory]"
+    )]
+    gpu_submission_ms: Option<u64>,
 }
 
 /// A limit for memory of a GPU, if there is one.
@@ -189,11 +197,13 @@ impl GpuMemoryLimit {
 }
 
 impl GpuMemoryChoice {
-    /// Limits the memory taken from a GPU.
+    /// Limits the memory taken from a GPU, and the time of a submission.
     ///
     /// # Errors
     /// Fails when this build has no GPUs to limit.
     pub(super) fn apply(&self) -> Result<(), String> {
+        let bound = self.gpu_submission_ms.map(Duration::from_millis);
+        engine().gpus().bound_submissions(bound)?;
         engine().gpus().limit_memory(self.gpu_memory_limit.and_then(|limit| limit.0))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, CoreOptions};
 
-use super::{engine, mistake, say};
+use super::{cache_folder, core_ml_worker, engine, mistake, say};
 use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
 use crate::server_options::{
     checkpoint_defaults, exposure_warning, log_settings, metrics_config, server_options,
@@ -59,6 +59,10 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     // Before the models are loaded, which takes longer.
     let options = server_options(&flags)?;
     options.check()?;
+    if flags.is_set("cache-dir") {
+        cache_folder::use_folder(Path::new(flags.text("cache-dir")))?;
+    }
+    core_ml_worker::announce();
     let variable = |name: &str| flags.environment(name);
     logging::start(log_settings(&flags), variable).map_err(|error| {
         format!("cannot open the log file '{}': {error}", flags.text("log-file"))
@@ -162,6 +166,9 @@ fn repository_options(flags: &ServerFlags) -> Result<RepositoryOptions, String> 
     let bytes = flags.number("model-cache-byte-size");
     Ok(RepositoryOptions {
         gpu_memory: memory_limit::of_gpus(flags.text("gpu-memory-limit"))?,
+        gpu_submission: flags
+            .is_set("gpu-submission-ms")
+            .then(|| Duration::from_millis(flags.number("gpu-submission-ms"))),
         core: core_options(flags)?,
         device: flags.text("provider").to_owned(),
         software_gpus: match flags.bool("allow-software-gpu") {

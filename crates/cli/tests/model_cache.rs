@@ -288,6 +288,49 @@ fn many_loads_at_once_give_one_entry() {
     assert_eq!((fixture.files("model").len(), fixture.files("tmp").len()), (1, 0));
 }
 
+/// Names of the files and folders below a folder.
+fn below(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).map_or_else(|_| Vec::new(), |found| found.collect());
+    let mut names: Vec<String> = entries
+        .into_iter()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn commands_keep_everything_in_the_folder_that_they_are_told() {
+    let fixture = Fixture::new();
+    let home = fixture.root.join("home");
+    fs::create_dir(&home).unwrap();
+    let model = fixture.model.to_str().unwrap();
+    let galatea = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+        command.args(arguments).current_dir(&fixture.root);
+        let output = command.env("HOME", &home).env("XDG_CACHE_HOME", &home).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bench = ["bench", "--json", "--seconds", "0", "--shape", "x=3,256", model];
+    // A path that is not absolute is one of the folder in which the command runs.
+    let kept = [&bench[..], &["--cache-dir", "kept"]].concat();
+    assert!(galatea(&kept).contains("\"loaded_from\":\"model"));
+    assert!(galatea(&kept).contains("\"loaded_from\":\"cache\""));
+    let tune = ["tune", model, "--samples", "1", "--trials", "1", "--seconds", "1"];
+    galatea(&[&tune[..], &["--cache-dir", "kept"]].concat());
+    assert_eq!(below(&fixture.root.join("kept")), ["models", "tuning.jsonl"]);
+    assert_eq!(below(&home), Vec::<String>::new());
+    // A folder for prepared models alone goes before it.
+    let apart = [&kept[..], &["--model-cache-dir", "apart"]].concat();
+    assert!(!galatea(&apart).contains("\"loaded_from\":\"cache\""));
+    assert!(!below(&fixture.root.join("apart")).is_empty());
+    // Without the option everything is in the system's folder.
+    galatea(&bench);
+    assert_eq!(below(&home), ["galatea"]);
+}
+
 #[test]
 fn without_room_or_folder_models_load_all_the_same() {
     let fixture = Fixture::new();

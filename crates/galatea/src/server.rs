@@ -39,6 +39,8 @@ pub struct RepositoryOptions {
     pub software_gpus: SoftwareGpus,
     /// Limit on the memory of a GPU; what the GPU recommends, if there is none.
     pub gpu_memory: Option<MemoryBound>,
+    /// Predicted time of a submission to a GPU at most, unless a model sets one; the GPU's own bound, if there is none.
+    pub gpu_submission: Option<Duration>,
     /// Cache of prepared models.
     pub model_cache: Option<ModelCache>,
     /// Limit on the memory of checkpoints, in bytes.
@@ -60,6 +62,7 @@ impl Default for RepositoryOptions {
             device: AUTO.to_owned(),
             software_gpus: SoftwareGpus::Ignored,
             gpu_memory: None,
+            gpu_submission: None,
             model_cache: None,
             model_memory: None,
             checkpoints: CheckpointDefaults::default(),
@@ -133,6 +136,8 @@ impl Server {
         engine.power().adopt(options.power);
         // Before a GPU is opened.
         engine.gpus().limit_memory(options.gpu_memory).map_err(Error::of(ErrorKind::Input))?;
+        let bounded = engine.gpus().bound_submissions(options.gpu_submission);
+        bounded.map_err(Error::of(ErrorKind::Input))?;
         let gpus = engine.gpu_providers(options.software_gpus);
         let mut core_options = options.core;
         core_options.gpus = u32::try_from(gpus.len()).unwrap_or(u32::MAX);

@@ -128,6 +128,8 @@ pub const FLAGS: &[ServerFlag] = flags![
         "Memory of all language models together: BYTES, NGiB or N% of the machine's; idle ones make room.", Yes;
     "gpu-memory-limit" Text, "",
         "Memory of each GPU that models may take: BYTES, NGiB or N% of what it recommends.", Yes;
+    "gpu-submission-ms" Range(1, 600_000), "",
+        "Predicted milliseconds of GPU work that is submitted at once at most, where no model's metal_config says so; 150 by itself where the GPU shares the host's memory.", Yes;
     "provider" Text, "auto",
         "Units among which runs of models are divided that ask for none: auto, or some of coreml, gpu, gpu:N and cpu with commas between.", Yes;
     "power-target-watts" Text, "",
@@ -224,6 +226,8 @@ pub const FLAGS: &[ServerFlag] = flags![
     "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.", Yes;
     "rate-limit-resource" Form("'<resource_name>:<count>:<device>' or '<resource_name>:<count>'", ":"), "", "A resource and its count.", Yes;
     ["Prepared models"]
+    "cache-dir" Text, "",
+        "Folder of everything that is kept from one start to the next: prepared models, compiled packages, tuning records and placements; the system's own without it.", Yes;
     "model-cache-dir" Text, "",
         "Folder that keeps models rewritten and packed, so that the next load takes no time; empty for the system's own.", Yes;
     "model-cache-byte-size" Number, "8589934592",

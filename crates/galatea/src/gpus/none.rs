@@ -1,6 +1,7 @@
 //! A program that was built without GPUs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use galatea_runtime::DevicePeaks;
 
@@ -30,6 +31,14 @@ impl NoGpus {
     /// Fails when a limit is given.
     pub fn limit_memory(&self, limit: Option<MemoryBound>) -> Result<(), String> {
         limit.map_or(Ok(()), |_| Err(format!("--gpu-memory-limit: {WITHOUT}")))
+    }
+
+    /// Accepts no bound, as nothing is submitted.
+    ///
+    /// # Errors
+    /// Fails when a bound is given.
+    pub fn bound_submissions(&self, bound: Option<Duration>) -> Result<(), String> {
+        bound.map_or(Ok(()), |_| Err(format!("--gpu-submission-ms: {WITHOUT}")))
     }
 
     /// Measures nothing.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use galatea_gpu::{BufferReach, GpuDevice, MemoryLimit, PoolConfig, TimingObserver};
 use galatea_runtime::DevicePeaks;
@@ -19,6 +20,8 @@ struct OpenGpus {
     measured: bool,
     /// Limit on the memory of a GPU.
     limit: Option<MemoryLimit>,
+    /// Predicted time of a submission at most.
+    submission: Option<Duration>,
 }
 
 /// The GPUs that an engine has opened.
@@ -70,6 +73,7 @@ impl GpuPool {
         }
         let pool = PoolConfig::default();
         let pool = open.limit.map_or(pool.clone(), |limit| pool.limited(limit));
+        let pool = open.submission.map_or(pool.clone(), |bound| pool.submitting(bound));
         let device = GpuDevice::open_with(number, &pool).map_err(|error| error.to_string())?;
         open.watch(&device);
         open.devices.push((number, Arc::downgrade(&device)));
@@ -83,6 +87,13 @@ impl GpuPool {
             MemoryBound::Bytes(bytes) => MemoryLimit::Bytes(bytes),
             MemoryBound::Percent(percent) => MemoryLimit::Percent(percent),
         });
+        Ok(())
+    }
+
+    /// Bounds the predicted time of a submission to GPUs that are opened from now on, where no model sets a bound.
+    #[allow(clippy::unnecessary_wraps, reason = "a program without GPUs refuses a bound")]
+    pub fn bound_submissions(&self, bound: Option<Duration>) -> Result<(), String> {
+        self.open().submission = bound;
         Ok(())
     }
 

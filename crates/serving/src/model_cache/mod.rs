@@ -18,7 +18,7 @@ mod folder;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use galatea_formats::onnx::{self, OnnxFile};
@@ -138,6 +138,16 @@ impl KnownFolders {
     }
 }
 
+/// Folder of everything that the program keeps, where it was told one.
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Keeps in this folder what is otherwise kept in the system's folder for caches: prepared models, and what lies beside
+/// them. It is for the whole process; the first choice holds.
+pub fn use_folder(folder: PathBuf) {
+    // A program that chooses twice has one folder.
+    CHOSEN.set(folder).ok();
+}
+
 impl ModelCache {
     /// The cache in a folder, which is made when it is needed; entries that were not used for the
     /// longest time go when all together have more than `limit_bytes`.
@@ -153,11 +163,14 @@ impl ModelCache {
         Self { settled: age, ..self }
     }
 
-    /// The folder where systems keep what programs can make anew: `~/Library/Caches` on macOS,
+    /// The folder that was chosen by [`use_folder`], or the one where systems keep what programs can make anew: `~/Library/Caches` on macOS,
     /// elsewhere `$XDG_CACHE_HOME` or `~/.cache`. Services are often started without `HOME`: then
     /// the home is the one that the system has for the user. `None` where no home is known.
     #[must_use]
     pub fn default_folder() -> Option<PathBuf> {
+        if let Some(chosen) = CHOSEN.get() {
+            return Some(chosen.join("models"));
+        }
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let known = KnownFolders {
             home: set("HOME"),
