@@ -14,6 +14,7 @@ mod gpu_claims;
 mod gpu_decoders;
 mod gpu_devices;
 mod gpu_failures;
+mod gpu_lost_steps;
 mod gpu_memory;
 mod gpu_models;
 mod gpu_profile;
