@@ -231,6 +231,21 @@ impl EncoderModel {
         rows: &[TypedTokens<'_>],
         each: impl Fn(&TypedTokens<'_>, &[f32]) -> T,
     ) -> Result<Vec<T>> {
+        let mut results: Vec<Option<T>> = rows.iter().map(|_| None).collect();
+        self.run_batches(rows, &mut |at, values| {
+            if let (Some(row), Some(result)) = (rows.get(at), results.get_mut(at)) {
+                *result = Some(each(row, values));
+            }
+        })?;
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Runs texts of about one length together, and tells the place and the results of each.
+    fn run_batches(
+        &self,
+        rows: &[TypedTokens<'_>],
+        tell: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<()> {
         for (at, row) in rows.iter().enumerate() {
             self.check(row).map_err(|text| {
                 LlmError::new(LlmErrorKind::Parameter, format!("input {at}"), text)
@@ -238,7 +253,6 @@ impl EncoderModel {
         }
         let mut order: Vec<(usize, &TypedTokens<'_>)> = rows.iter().enumerate().collect();
         order.sort_by_key(|(_, row)| row.tokens.len());
-        let mut results = Vec::with_capacity(rows.len());
         let mut rest = order.as_slice();
         while let Some((_, first)) = rest.first() {
             let length_of = |row: &TypedTokens<'_>| {
@@ -264,12 +278,11 @@ impl EncoderModel {
             rest = others;
             let values = self.batch(batch, length)?;
             let part = values.len() / count;
-            for ((at, row), values) in batch.iter().zip(values.chunks(part.max(1))) {
-                results.push((*at, each(row, values)));
+            for ((at, _), values) in batch.iter().zip(values.chunks(part.max(1))) {
+                tell(*at, values);
             }
         }
-        results.sort_by_key(|(at, _)| *at);
-        Ok(results.into_iter().map(|(_, result)| result).collect())
+        Ok(())
     }
 
     /// Refuses a text that cannot be computed, by its number.
