@@ -141,7 +141,9 @@ mod tests {
     fn a_change_at_the_bottom_reaches_every_crate() {
         let scope = scope(&["crates/tensor/src/lib.rs"]);
         let packages = WorkspaceFolders::find().unwrap().packages().unwrap();
-        assert!(packages.iter().all(|package| scope.has(&package.folder)));
+        // Doubles of another system's libraries use nothing of the house.
+        let concerned = |folder: &str| scope.has(folder) || folder == "doubles";
+        assert!(packages.iter().all(|package| concerned(&package.folder)));
     }
 
     #[test]
@@ -161,7 +163,7 @@ mod tests {
     fn crates_are_named_as_cargo_knows_them() {
         let scope = scope(&["crates/server/src/lib.rs", "xtask/src/main.rs"]);
         let arguments = scope.cargo_packages().unwrap();
-        let packages = ["galatea-cli", "galatea-server", "xtask"];
+        let packages = ["galatea-c", "galatea-cli", "galatea-server", "xtask"];
         assert_eq!(arguments, packages.map(|name| ["--package", name]).concat());
     }
 }

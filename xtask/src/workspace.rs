@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Package of the library that people add.
+const LIBRARY: &str = "galatea";
+
 /// The workspace's folders.
 #[derive(Debug)]
 pub(crate) struct WorkspaceFolders {
@@ -59,7 +62,10 @@ impl WorkspacePackage {
     /// Folders of the workspace's crates that it names, for its tests too.
     pub(crate) fn uses(&self) -> impl Iterator<Item = &str> {
         let all = self.dependencies.iter().chain(&self.dev_dependencies);
-        all.filter_map(|name| name.strip_prefix("galatea-"))
+        // The library's package is called as its folder.
+        all.filter_map(
+            |name| if name == LIBRARY { Some(LIBRARY) } else { name.strip_prefix("galatea-") },
+        )
     }
 
     fn read(folder: &Path) -> Result<Self, String> {

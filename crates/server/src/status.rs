@@ -1,6 +1,6 @@
 //! The one place where codes of the core become statuses of the wire.
 
-use galatea_serving::{ErrorCode, ServingError};
+use galatea_serving::{ErrorCode, ServingError, text_beginning};
 
 /// Longest message of a gRPC status, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
@@ -47,8 +47,7 @@ fn shortened(text: &str) -> String {
     if text.len() <= MAX_MESSAGE_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES);
-    format!("{}…", text.get(..end).unwrap_or(""))
+    format!("{}…", text_beginning(text, MAX_MESSAGE_BYTES))
 }
 
 /// The words after an HTTP status code; 405 has Triton's, not the standard's.

@@ -93,6 +93,13 @@ impl ServingError {
     }
 }
 
+/// Returns the longest beginning of a text that has at most so many bytes.
+#[must_use]
+pub fn text_beginning(text: &str, most_bytes: usize) -> &str {
+    let end = (0..=most_bytes.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    text.get(..end.unwrap_or(0)).unwrap_or("")
+}
+
 impl fmt::Display for ServingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -53,7 +53,7 @@ pub use crate::config::ModelConfig;
 pub use crate::core::{
     ControlMode, Core, CoreOptions, ListedCheckpoint, ModelHandle, ServedCheckpoint, ShutdownReport,
 };
-pub use crate::error::{ErrorCode, ServingError};
+pub use crate::error::{ErrorCode, ServingError, text_beginning};
 pub use crate::prepared::PreparedWork;
 pub use crate::request::{
     CorrelationId, DistinctNames, InferenceRequest, InferenceResponse, InputData, InputTensor,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use galatea_tensor::DataType;
 
 use crate::config::{ModelConfig, datatype, shape_text};
-use crate::error::ServingError;
+use crate::error::{ServingError, text_beginning};
 use crate::latency_target::LatencyTargets;
 use crate::request::{
     DistinctNames, EXECUTION_LOCATION, InferenceRequest, InputData, InputTensor, request_prefix,
@@ -474,8 +474,7 @@ fn shown(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_SHOWN_NAME_BYTES {
         return Cow::Borrowed(name);
     }
-    let end = name.floor_char_boundary(MAX_SHOWN_NAME_BYTES);
-    Cow::Owned(format!("{}…", name.get(..end).unwrap_or("")))
+    Cow::Owned(format!("{}…", text_beginning(name, MAX_SHOWN_NAME_BYTES)))
 }
 
 /// A list of names, as many as have room in an error.

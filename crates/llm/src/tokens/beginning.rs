@@ -53,8 +53,9 @@ fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();
     }
-    let end = text.floor_char_boundary(PIECE_BYTES);
-    let from = text.floor_char_boundary(end - SEAM_BYTES);
+    let boundary = |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let end = boundary(PIECE_BYTES);
+    let from = boundary(end - SEAM_BYTES);
     let seam = text.get(from..end).and_then(|seam| seam.rfind(char::is_whitespace));
     seam.map_or(end, |at| from + at)
 }

@@ -5,10 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
+
 use super::limits::{ExceededLimit, KeyLimits, KeyUsage};
 use super::refusal::AccessRefusal;
-use super::sha256::KeyDigest;
 use crate::restricted::EndpointCategory;
+
+/// The SHA-256 of a key, by which it is kept and found.
+pub(super) type KeyDigest = [u8; 32];
+
+/// Computes the digest of a key.
+pub(super) fn sha256(bytes: &[u8]) -> KeyDigest {
+    Sha256::digest(bytes).into()
+}
 
 /// Groups of endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

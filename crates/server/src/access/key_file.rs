@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::key::{AccessKey, GroupSet, KeyOptions};
+use super::key::{KeyDigest, sha256};
 use super::limits::KeyUsage;
-use super::sha256::{KeyDigest, sha256};
 use crate::restricted::EndpointCategory;
 use crate::secret_file::secret_lines;
 

@@ -6,7 +6,6 @@ mod key;
 mod key_file;
 mod limits;
 mod refusal;
-mod sha256;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

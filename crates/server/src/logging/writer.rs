@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use galatea_serving::text_beginning;
+
 /// Lines that may wait to be written.
 const MAX_LINES: usize = 4096;
 /// Longest line, in bytes.
@@ -84,7 +86,7 @@ impl LogWriter {
     /// Hands over a line. Where too many wait, it is lost, which the log tells later.
     pub(super) fn put(&self, stream: LogStream, mut line: String) {
         if line.len() > MAX_LINE_BYTES {
-            line.truncate(line.floor_char_boundary(MAX_LINE_BYTES));
+            line.truncate(text_beginning(&line, MAX_LINE_BYTES).len());
             line.push_str("…\n");
         }
         let Some(queue) = &self.queue else { return self.place.write(stream, &line) };

@@ -89,6 +89,9 @@ use crate::error::ServingError;
 /// Name of the backend of torch files in `backend:` of a configuration.
 const PYTORCH: &str = "pytorch";
 
+/// Name in `backend:` of a configuration.
+const TENSORFLOW: &str = "tensorflow";
+
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
 

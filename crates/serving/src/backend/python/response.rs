@@ -5,9 +5,9 @@ use std::sync::Arc;
 use galatea_tensor::{Allocation, DataType, SharedBlock, Tensor, decode_byte_strings};
 use serde_json::{Map, Value};
 
-use super::PYTORCH;
 use super::blocks::{ServerBlocks, WorkerBlocks};
 use super::wire::{ElementPlace, MessageOutput, WorkerResponse};
+use super::{PYTORCH, TENSORFLOW};
 use crate::batch;
 use crate::config::ModelConfig;
 use crate::error::ServingError;
@@ -32,7 +32,7 @@ pub(super) fn decode(
     if let Some((code, text)) = response.error {
         // As in Triton, an error that a model in Python answers with is no failure.
         let result = Err(ServingError::new(code, text));
-        let deliberate = config.backend != PYTORCH;
+        let deliberate = ![PYTORCH, TENSORFLOW].contains(&config.backend.as_str());
         return ModelAnswer { result, parameters: Vec::new(), deliberate };
     }
     let mut outputs = Vec::with_capacity(response.outputs.len());

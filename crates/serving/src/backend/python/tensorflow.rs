@@ -10,14 +10,11 @@ use super::bls_callee::BlsCallee;
 use super::own_files::TENSORFLOW_MODEL;
 use super::pytorch::refuse_foreign_requests;
 use super::settings::WorkerSettings;
-use super::{PythonModel, PythonShared, WorkerRecipe};
+use super::{PythonModel, PythonShared, TENSORFLOW, WorkerRecipe};
 use crate::backend::{BackendModel, ModelBackend, ModelFiles, ModelIo, ModelTensor};
 use crate::config;
 use crate::config::inference;
 use crate::error::ServingError;
-
-/// Name in `backend:` of a configuration.
-const TENSORFLOW: &str = "tensorflow";
 
 /// The file that a SavedModel's folder holds.
 const SAVED: &str = "saved_model.pb";
