@@ -9,7 +9,7 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, c_library, chips, dependencies, doubles, examples, gpu, macos, msl, names, neon,
+    arrows, c_library, chips, dependencies, doubles, examples, fuzz, gpu, macos, msl, names, neon,
     python, rooms, sizes, targets,
 };
 
@@ -67,6 +67,12 @@ pub(crate) const STEPS: &[CheckStep] = &[
         what: "lints of the workspace, warnings denied",
         concerns: |scope| scope.cargo_packages().is_some(),
         run: clippy,
+    },
+    CheckStep {
+        name: "fuzz",
+        what: "types of the fuzz targets, which are a workspace of their own",
+        concerns: fuzz::concerns,
+        run: |workspace, _| fuzz::check(workspace),
     },
     CheckStep {
         name: "unit",
