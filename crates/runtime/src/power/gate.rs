@@ -100,10 +100,17 @@ impl WorkBudget {
     }
 }
 
+/// The budget of a gate, and how many threads wait at it.
+#[derive(Debug)]
+struct GateState {
+    budget: WorkBudget,
+    waiting: usize,
+}
+
 /// A [`WorkBudget`] that threads wait at.
 #[derive(Debug)]
 pub struct PowerGate {
-    bucket: Mutex<WorkBudget>,
+    state: Mutex<GateState>,
     turn: Condvar,
     start: Instant,
 }
@@ -116,8 +123,14 @@ pub struct PowerPermit<'a>(&'a PowerGate);
 impl Drop for PowerPermit<'_> {
     fn drop(&mut self) {
         let now = self.0.start.elapsed();
-        self.0.bucket().end(now);
-        self.0.turn.notify_one();
+        let mut state = self.0.state();
+        state.budget.end(now);
+        let awaited = state.waiting > 0;
+        drop(state);
+        // A call of the system takes longer than everything else here.
+        if awaited {
+            self.0.turn.notify_one();
+        }
     }
 }
 
@@ -126,39 +139,41 @@ impl PowerGate {
     #[must_use]
     pub fn new(lanes: usize) -> Self {
         Self {
-            bucket: Mutex::new(WorkBudget::new(lanes)),
+            state: Mutex::new(GateState { budget: WorkBudget::new(lanes), waiting: 0 }),
             turn: Condvar::new(),
             start: Instant::now(),
         }
     }
 
-    fn bucket(&self) -> MutexGuard<'_, WorkBudget> {
-        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Allows another pace, 0 to 1; at 0 nothing begins.
     pub fn set_pace(&self, pace: f64) {
-        self.bucket().set_pace(self.start.elapsed(), pace);
+        self.state().budget.set_pace(self.start.elapsed(), pace);
         self.turn.notify_all();
     }
 
     /// Waits until a piece of work may begin.
     pub fn enter(&self) -> PowerPermit<'_> {
-        let mut bucket = self.bucket();
+        let mut state = self.state();
         loop {
-            let wait = match bucket.begin(self.start.elapsed()) {
+            let wait = match state.budget.begin(self.start.elapsed()) {
                 Ok(()) => return PowerPermit(self),
                 Err(wait) => wait.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
             };
-            let woken = self.turn.wait_timeout(bucket, wait);
-            bucket = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting += 1;
+            let woken = self.turn.wait_timeout(state, wait);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
         }
     }
 
     /// The share of all lanes that worked since this was asked last.
     pub fn used(&self) -> f64 {
         let now = self.start.elapsed();
-        self.bucket().used(now)
+        self.state().budget.used(now)
     }
 }
 
@@ -218,5 +233,23 @@ mod tests {
             waiting.join().unwrap();
         });
         assert!(gate.used() <= 1.0);
+        assert_eq!(gate.state().waiting, 0);
+    }
+
+    #[test]
+    fn the_end_of_work_wakes_who_waits_for_it() {
+        let gate = PowerGate::new(2);
+        // One lane of two, so that the second piece waits for the first one's end.
+        gate.set_pace(0.5);
+        let first = gate.enter();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| drop(gate.enter()));
+            while gate.state().waiting == 0 {
+                std::thread::yield_now();
+            }
+            drop(first);
+            second.join().unwrap();
+        });
+        assert_eq!(gate.state().waiting, 0);
     }
 }
