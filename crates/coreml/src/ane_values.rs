@@ -132,7 +132,7 @@ pub(crate) struct AneMask {
     pub(crate) seen: Option<MilVar>,
 }
 
-/// Whose mask one is: a value of the graph, whether keys behind each query are hidden too, and the
+/// Origin of a mask: a value of the graph, whether keys behind each query are hidden too, and the
 /// lengths of the scores.
 pub(crate) type AneMaskKey = (Option<ValueId>, bool, [usize; 4]);
 

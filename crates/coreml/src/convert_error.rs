@@ -3,7 +3,7 @@
 /// A node that has no form in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnconvertedNode {
-    /// Where it stands, such as `node 3 'y' (NonZero)`.
+    /// Place of the node, such as `node 3 'y' (NonZero)`.
     pub place: String,
     /// Why.
     pub reason: String,

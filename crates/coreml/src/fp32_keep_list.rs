@@ -26,7 +26,7 @@ use super::weights::WeightCompression;
 pub struct Fp32Keep {
     /// Its first result, as [`ConvertOptions::islands`] names it.
     pub result: String,
-    /// Where it stands, such as `node 3 'y' (Exp)`.
+    /// Place of the node, such as `node 3 'y' (Exp)`.
     pub place: String,
     /// Why.
     pub reason: String,

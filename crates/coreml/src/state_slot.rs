@@ -3,7 +3,7 @@
 use galatea_formats::coreml::mil::MilVar;
 use galatea_graph::ValueId;
 
-/// Where a value of the graph lies in a state.
+/// Place of a value of the graph in a state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateSlot {
     pub(crate) state: MilVar,

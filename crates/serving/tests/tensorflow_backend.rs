@@ -27,7 +27,7 @@ fn tensorflow() -> Option<String> {
 
 /// A model: its name, its configuration less the backend, and a script that writes its files to the folder that is
 /// current.
-struct Made<'a> {
+struct TensorflowModel<'a> {
     name: &'a str,
     config: &'a str,
     script: &'a str,
@@ -51,9 +51,9 @@ def save(folder='model.savedmodel'):
 
 ";
 
-fn repository(python: &str, models: &[Made<'_>]) -> TempDir {
+fn repository(python: &str, models: &[TensorflowModel<'_>]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for Made { name, config, script } in models {
+    for TensorflowModel { name, config, script } in models {
         let version = folder.path().join(name).join("1");
         fs::create_dir_all(&version).unwrap();
         fs::write(folder.path().join(name).join("config.pbtxt"), config).unwrap();
@@ -98,8 +98,8 @@ fn reason(core: &Core, model: &str) -> String {
 fn files_that_are_missing_are_named_without_an_interpreter() {
     let config = "platform: \"tensorflow_graphdef\"";
     let models = [
-        Made { name: "saved", config: "backend: \"tensorflow\"", script: "" },
-        Made { name: "frozen", config, script: "" },
+        TensorflowModel { name: "saved", config: "backend: \"tensorflow\"", script: "" },
+        TensorflowModel { name: "frozen", config, script: "" },
     ];
     let folder = repository("python3", &models);
     let core = start("python3", folder.path());
@@ -122,11 +122,11 @@ fn saved_models_complete_the_configuration_and_answer_in_batches() {
     let missing = "backend: \"tensorflow\"
         parameters { key: \"TF_SIGNATURE_DEF\" value { string_value: \"none\" } }";
     let models = [
-        Made { name: "guessed", config: "", script: "save('anything.savedmodel')" },
-        Made { name: "plain", config: plain, script: "save()" },
-        Made { name: "serving", config: plain, script: "save('.')" },
-        Made { name: "named", config: named, script: "save()" },
-        Made { name: "missing", config: missing, script: "save()" },
+        TensorflowModel { name: "guessed", config: "", script: "save('anything.savedmodel')" },
+        TensorflowModel { name: "plain", config: plain, script: "save()" },
+        TensorflowModel { name: "serving", config: plain, script: "save('.')" },
+        TensorflowModel { name: "named", config: named, script: "save()" },
+        TensorflowModel { name: "missing", config: missing, script: "save()" },
     ];
     let folder = repository(&python, &models);
     let core = start(&python, folder.path());
@@ -161,7 +161,7 @@ tf.saved_model.save(one, 'model.savedmodel', signatures=one.forward)
 ";
     let config =
         "backend: \"tensorflow\" dynamic_batching { max_queue_delay_microseconds: 100000 }";
-    let folder = repository(&python, &[Made { name: "m", config, script }]);
+    let folder = repository(&python, &[TensorflowModel { name: "m", config, script }]);
     let core = start(&python, folder.path());
     let good = Tensor::from_slice(&[1, 2], &[1.0f32, 2.0]).unwrap();
     let bad = Tensor::from_slice(&[1, 2], &[1.0f32, -2.0]).unwrap();
@@ -191,7 +191,7 @@ one = Texts()
 tf.saved_model.save(one, 'model.savedmodel', signatures=one.forward)
 ";
     let config = "backend: \"tensorflow\" max_batch_size: 0";
-    let folder = repository(&python, &[Made { name: "texts", config, script }]);
+    let folder = repository(&python, &[TensorflowModel { name: "texts", config, script }]);
     let core = start(&python, folder.path());
     let texts = [ByteString::from(&b"ab"[..]), ByteString::from(&b"\xff"[..])];
     let text = Tensor::from_slice(&[2], &texts).unwrap();
@@ -227,9 +227,9 @@ with open('net.tflite', 'wb') as file:
     let wrong = "platform: \"tensorflow_graphdef\" max_batch_size: 4
         input { name: \"z\" data_type: TYPE_FP32 dims: 3 } output { name: \"y\" data_type: TYPE_FP32 dims: 3 }";
     let models = [
-        Made { name: "frozen", config: graph, script: frozen },
-        Made { name: "wrong", config: wrong, script: frozen },
-        Made { name: "lite", config: "", script: lite },
+        TensorflowModel { name: "frozen", config: graph, script: frozen },
+        TensorflowModel { name: "wrong", config: wrong, script: frozen },
+        TensorflowModel { name: "lite", config: "", script: lite },
     ];
     let folder = repository(&python, &models);
     let core = start(&python, folder.path());

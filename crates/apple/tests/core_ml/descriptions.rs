@@ -1,4 +1,4 @@
-//! What a model says of itself.
+//! Descriptions of models: inputs, outputs, states and constraints.
 
 use galatea_apple::coreml::{
     ArrayDataType, ArrayFeature, DimensionRange, FeatureKind, PixelFormat, ShapeConstraint,

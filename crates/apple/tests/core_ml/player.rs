@@ -16,7 +16,7 @@ pub(crate) const FLOAT16: isize = 0x1_0010;
 pub(crate) const FLOAT32: isize = 0x1_0020;
 pub(crate) const INT32: isize = 0x2_0020;
 
-/// What a model computes.
+/// Computation of a model.
 pub(crate) type Computation = dyn Fn(Vec<PlayedOutput>, &mut [PlayedTensor]) -> Result<Vec<PlayedOutput>, PlayedFailure>
     + Send
     + Sync;

@@ -33,7 +33,7 @@ impl ArrayBytes {
     }
 }
 
-/// Where an array's elements lie.
+/// Place of an array's elements.
 enum ArrayPlace {
     /// In memory of the caller's, who is told when it is no longer needed.
     Given { start: *mut u8, release: Option<RcBlock<dyn Fn(NonNull<c_void>)>> },

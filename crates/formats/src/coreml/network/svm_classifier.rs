@@ -1,6 +1,6 @@
 //! Support vector classifiers of any number of labels.
 //!
-//! As in LIBSVM, a machine decides between each two labels. The decisions are votes; with the coefficients of
+//! A machine decides between each two labels, as in LIBSVM. The decisions are votes; with the coefficients of
 //! probabilities, each is the probability of one of two labels, and these are coupled. Source: Wu, Lin and Weng,
 //! "Probability Estimates for Multi-class Classification by Pairwise Coupling" (2004), the second method.
 

@@ -163,7 +163,7 @@ mod tests {
             }
         }
 
-        /// What it was told since the last time.
+        /// Changes that it was told since the last time.
         fn told(&self) -> String {
             self.calls.lock().unwrap().drain(..).collect::<Vec<_>>().join(", ")
         }
