@@ -12,6 +12,8 @@
     reason = "a test fails by panicking and says on the terminal what it skips"
 )]
 
+mod compiled_folders;
+mod compiled_text;
 mod core_ml_damage;
 mod coreml_packages;
 mod gguf;

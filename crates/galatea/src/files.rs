@@ -92,8 +92,8 @@ pub fn find_checkpoint(given: &Path) -> Result<Option<PathBuf>, String> {
 pub fn format(path: &Path) -> Result<ModelFormat, String> {
     ModelFormat::of(path).ok_or_else(|| {
         format!(
-            "'{}' is of no known format ({}); models are .onnx, .mlpackage, .mlmodel and .gguf files, and folders of \
-             safetensors",
+            "'{}' is of no known format ({}); models are .onnx, .mlpackage, .mlmodel, .mlmodelc and .gguf files, and \
+             folders of safetensors",
             path.display(),
             path.extension().and_then(|extension| extension.to_str()).unwrap_or("it has no extension")
         )

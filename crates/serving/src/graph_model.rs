@@ -12,7 +12,7 @@ use galatea_tensor::Tensor;
 pub enum ModelFormat {
     /// A file of ONNX.
     Onnx,
-    /// A package or a file of Core ML.
+    /// A package, a file or a compiled folder of Core ML.
     CoreMl,
 }
 
@@ -22,7 +22,7 @@ impl ModelFormat {
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "onnx" => Some(Self::Onnx),
-            "mlpackage" | "mlmodel" => Some(Self::CoreMl),
+            "mlpackage" | "mlmodel" | "mlmodelc" => Some(Self::CoreMl),
             _ => None,
         }
     }

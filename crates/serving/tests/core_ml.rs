@@ -259,3 +259,19 @@ fn the_only_model_of_a_version_is_found_whatever_its_name_and_two_are_named_in_t
     let named = "model.mlpackage' for model 'two'; there is 'net.mlpackage' and 'other.mlmodel'";
     assert!(reason.contains(named), "{reason}");
 }
+
+#[test]
+fn a_folder_that_core_ml_has_compiled_is_served_without_a_configuration() {
+    let repository = tempfile::tempdir().unwrap();
+    let folder = repository.path().join("compiled/1/anything.mlmodelc");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "program(1.0)\n{\n  func main<ios16>(tensor<fp32, [1, 2]> x) {\n    \
+                tensor<fp32, []> three = const()[val = tensor<fp32, []>(0x1.8p+1)];\n    \
+                tensor<fp32, [1, 2]> y = mul(x = x, y = three)[name = tensor<string, []>(\"y\")];\n  \
+                } -> (y);\n}\n";
+    std::fs::write(folder.join("model.mil"), text).unwrap();
+    let core = start(repository.path());
+    assert!(core.load_failures().is_empty(), "{:?}", core.load_failures());
+    let found = answer(&core, request("compiled", &[1, 2], &[1.0, 2.0])).unwrap();
+    assert_eq!(numbers(&found), [3.0, 6.0]);
+}

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use galatea_formats::coreml::{self, CoreMlFunction};
+use galatea_formats::coreml::{self, CoreMlFunction, LoadedCoreMl};
 use galatea_formats::npy;
 use galatea_graph::{Graph, ValueId, converted};
 use galatea_tensor::{ByteString, DataType, Tensor};
@@ -113,7 +113,21 @@ impl MilCase {
     ) -> Result<(), String> {
         let (bytes, folder) = self.model();
         let model = coreml::read_model(bytes.into(), Some(folder.path()));
-        let model = model.map_err(|error| error.to_string())?;
+        self.check_model(&model.map_err(|error| error.to_string())?, prepare)
+    }
+
+    /// Compares what the runs of a model give that was read from another form of the case's.
+    ///
+    /// # Errors
+    /// When the model gives something else.
+    ///
+    /// # Panics
+    /// When the case is damaged.
+    pub fn check_model<R: FnMut(&[Tensor]) -> Result<Vec<Tensor>, String>>(
+        &self,
+        model: &LoadedCoreMl,
+        prepare: impl FnOnce(&Graph) -> Result<R, String>,
+    ) -> Result<(), String> {
         let function = model.function(None).map_err(|error| error.to_string())?;
         let mut run = prepare(&function.graph)?;
         let mut states = zeros(function);

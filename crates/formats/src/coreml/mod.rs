@@ -1,4 +1,5 @@
-//! Core ML models to [`Graph`]s and back: packages (`.mlpackage`) and single files (`.mlmodel`).
+//! Core ML models to [`Graph`]s and back: packages (`.mlpackage`), single files (`.mlmodel`), and programs that Core
+//! ML has compiled (`.mlmodelc`).
 //!
 //! [`load`] reads a model of any kind that is supported: programs of the Model Intermediate Language
 //! (ML programs, specification 6 and newer), neural networks and pipelines. Each [`Function`] of a
@@ -8,6 +9,7 @@
 //!
 //! Sources: the messages and operators of coremltools 9.0.
 
+mod compiled;
 mod error;
 mod feature;
 mod import;
@@ -127,23 +129,26 @@ impl LoadedCoreMl {
     }
 }
 
-/// Returns whether a path is one of a Core ML model: a folder with a manifest, or a file
+/// Returns whether a path is one of a Core ML model: a package, a compiled folder, or a file
 /// `.mlmodel`.
 #[must_use]
 pub fn is_model(path: &Path) -> bool {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("mlpackage") => path.is_dir(),
+        Some("mlpackage" | "mlmodelc") => path.is_dir(),
         Some("mlmodel") => path.is_file(),
         _ => false,
     }
 }
 
-/// Reads a package (a folder) or a file `.mlmodel`.
+/// Reads a package, a folder that Core ML has compiled, or a file `.mlmodel`.
 ///
 /// # Errors
 /// Fails when a file cannot be read, is damaged or says something that is not supported; the error
 /// names the file and the function and operation, or the layer.
 pub fn load(path: &Path) -> Result<LoadedCoreMl, CoreMlError> {
+    if compiled::is_compiled(path) {
+        return compiled::load(path).map_err(|error| error.in_file(path));
+    }
     let file = match path.is_dir() {
         true => package::model_file(path)?,
         false => path.to_owned(),
@@ -156,12 +161,15 @@ pub fn load(path: &Path) -> Result<LoadedCoreMl, CoreMlError> {
     read().map_err(|error| error.in_file(path))
 }
 
-/// Reads the program of a package as it is written, without making graphs of it.
+/// Reads the program of a package or a compiled folder as it is written, without making graphs of it.
 ///
 /// # Errors
 /// Fails like [`load`], and when the model is no program.
 pub fn load_program(path: &Path) -> Result<mil::MilProgram, CoreMlError> {
     let read = || {
+        if compiled::is_compiled(path) {
+            return compiled::program(path, &mut WeightFiles::new(Some(path)));
+        }
         let file = match path.is_dir() {
             true => package::model_file(path)?,
             false => path.to_owned(),
@@ -223,7 +231,9 @@ fn functions(
         return Err(CoreMlError::invalid("the file holds no model: not one of Core ML?"));
     };
     if let ModelKind::MlProgram(found) = kind {
-        return program::functions(found, model.specification_version, description, weights);
+        let described = program::described(description)?;
+        let program = mil::program(found, weights)?;
+        return program::functions(program, model.specification_version, described);
     }
     let mut member = |model: &proto::CoreMlModelProto| {
         let (functions, default) = functions(model, weights)?;

@@ -7,19 +7,30 @@ use galatea_tensor::DataType;
 
 use super::error::CoreMlError;
 use super::feature::{FeatureType, ModelFeature};
-use super::mil::{self, MilArgument, MilValue};
-use super::proto::{FeatureDescription, ModelDescription, mil as proto};
-use super::weights::WeightFiles;
+use super::mil::{self, MilArgument, MilProgram, MilValue};
+use super::proto::{FeatureDescription, FunctionDescription, ModelDescription};
 use super::{ClassifierClasses, CoreMlFunction, import};
 
+/// What a model's description says of its functions.
+#[derive(Debug, Default)]
+pub(super) struct DescribedProgram {
+    /// The functions.
+    pub(super) functions: Vec<DescribedFunction>,
+    /// The one that is run where none is named; empty for the first.
+    pub(super) default_function: String,
+}
+
 /// Description of one function.
-struct DescribedFunction<'d> {
-    name: &'d str,
-    input: &'d [FeatureDescription],
-    output: &'d [FeatureDescription],
-    state: &'d [FeatureDescription],
-    predicted: &'d str,
-    probabilities: &'d str,
+#[derive(Debug, Default)]
+pub(super) struct DescribedFunction {
+    pub(super) name: String,
+    pub(super) inputs: Vec<ModelFeature>,
+    pub(super) outputs: Vec<ModelFeature>,
+    pub(super) states: Vec<ModelFeature>,
+    /// The output that is a classifier's label.
+    pub(super) predicted: String,
+    /// The output with the probabilities of all labels.
+    pub(super) probabilities: String,
 }
 
 /// The functions of a program, and the position of the default one.
@@ -27,25 +38,22 @@ struct DescribedFunction<'d> {
 /// # Errors
 /// Fails when program and description differ, or one of them says what is not known.
 pub(super) fn functions(
-    program: &proto::MilProgramProto,
+    mut program: MilProgram,
     specification: i32,
-    description: &ModelDescription,
-    weights: &mut WeightFiles,
+    description: DescribedProgram,
 ) -> Result<(Vec<CoreMlFunction>, usize), CoreMlError> {
-    let mut program = mil::program(program, weights)?;
-    let described = described(description);
-    let mut functions = Vec::with_capacity(described.len());
-    for described in &described {
-        let place = || format!("function '{}'", described.name);
-        let Some(found) = program.functions.remove(described.name) else {
+    let mut functions = Vec::with_capacity(description.functions.len());
+    for described in description.functions {
+        let place = format!("function '{}'", described.name);
+        let Some(found) = program.functions.remove(&described.name) else {
             let known: Vec<&String> = program.functions.keys().collect();
             let text = format!("the program has no such function, only {known:?}");
-            return Err(CoreMlError::invalid(text).at(place()));
+            return Err(CoreMlError::invalid(text).at(place));
         };
         let made = one(described, &found, specification);
-        functions.push(made.map_err(|error| error.at(place()))?);
+        functions.push(made.map_err(|error| error.at(place))?);
     }
-    let wanted = &description.default_function_name;
+    let wanted = &description.default_function;
     let default = match wanted.is_empty() {
         true => Some(0),
         false => functions.iter().position(|function| function.name == *wanted),
@@ -56,41 +64,54 @@ pub(super) fn functions(
     Ok((functions, default))
 }
 
-fn described(description: &ModelDescription) -> Vec<DescribedFunction<'_>> {
-    if description.functions.is_empty() {
-        return vec![DescribedFunction {
-            name: "main",
-            input: &description.input,
-            output: &description.output,
-            state: &description.state,
-            predicted: &description.predicted_feature_name,
-            probabilities: &description.predicted_probabilities_name,
-        }];
-    }
-    let all = description.functions.iter().map(|found| DescribedFunction {
-        name: &found.name,
-        input: &found.input,
-        output: &found.output,
-        state: &found.state,
-        predicted: &found.predicted_feature_name,
-        probabilities: &found.predicted_probabilities_name,
-    });
-    all.collect()
+/// Reads a description.
+///
+/// # Errors
+/// Fails when a feature has no type, or says what Core ML does not allow.
+pub(super) fn described(description: &ModelDescription) -> Result<DescribedProgram, CoreMlError> {
+    let features = |all: &[FeatureDescription]| {
+        all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, CoreMlError>>()
+    };
+    let main = || {
+        Ok(DescribedFunction {
+            name: "main".to_owned(),
+            inputs: features(&description.input)?,
+            outputs: features(&description.output)?,
+            states: features(&description.state)?,
+            predicted: description.predicted_feature_name.clone(),
+            probabilities: description.predicted_probabilities_name.clone(),
+        })
+    };
+    let read = |found: &FunctionDescription| {
+        Ok(DescribedFunction {
+            name: found.name.clone(),
+            inputs: features(&found.input)?,
+            outputs: features(&found.output)?,
+            states: features(&found.state)?,
+            predicted: found.predicted_feature_name.clone(),
+            probabilities: found.predicted_probabilities_name.clone(),
+        })
+    };
+    let place = |found: &FunctionDescription| format!("function '{}'", found.name);
+    let functions = match description.functions.as_slice() {
+        [] => vec![main().map_err(|error: CoreMlError| error.at("function 'main'"))?],
+        several => {
+            let each = several
+                .iter()
+                .map(|found| read(found).map_err(|error: CoreMlError| error.at(place(found))));
+            each.collect::<Result<_, _>>()?
+        }
+    };
+    Ok(DescribedProgram { functions, default_function: description.default_function_name.clone() })
 }
 
 fn one(
-    described: &DescribedFunction<'_>,
+    described: DescribedFunction,
     function: &mil::MilFunction,
     specification: i32,
 ) -> Result<CoreMlFunction, CoreMlError> {
     check_opset(&function.opset, specification)?;
-    let features = |all: &[FeatureDescription]| {
-        all.iter().map(ModelFeature::read).collect::<Result<Vec<_>, CoreMlError>>()
-    };
-    let inputs = features(described.input)?;
-    let outputs = features(described.output)?;
-    let states = features(described.state)?;
-    let (graph, held) = import::function(described.name, function)?;
+    let (graph, held) = import::function(&described.name, function)?;
     let names = |all: &[ModelFeature]| -> Vec<String> {
         let mut names: Vec<String> = all.iter().map(|feature| feature.name.clone()).collect();
         names.sort();
@@ -106,9 +127,13 @@ fn one(
     let mut of_states = held.clone();
     of_states.sort();
     let pairs = [
-        ("inputs", names(&inputs), graph_names(graph.inputs.get(..fed).unwrap_or(&[]))),
-        ("outputs", names(&outputs), graph_names(graph.outputs.get(..given).unwrap_or(&[]))),
-        ("states", names(&states), of_states),
+        ("inputs", names(&described.inputs), graph_names(graph.inputs.get(..fed).unwrap_or(&[]))),
+        (
+            "outputs",
+            names(&described.outputs),
+            graph_names(graph.outputs.get(..given).unwrap_or(&[])),
+        ),
+        ("states", names(&described.states), of_states),
     ];
     for (what, described, found) in pairs {
         if described != found {
@@ -117,14 +142,15 @@ fn one(
             return Err(CoreMlError::invalid(text));
         }
     }
-    check_types(&graph, &inputs)?;
-    let labels = labels(described, function)?;
-    let inputs = ordered(&graph, &graph.inputs, inputs);
-    let outputs = ordered(&graph, &graph.outputs, outputs);
-    let states =
-        held.iter().filter_map(|held| states.iter().find(|state| state.name == *held).cloned());
+    check_types(&graph, &described.inputs)?;
+    let labels = labels(&described, function)?;
+    let inputs = ordered(&graph, &graph.inputs, described.inputs);
+    let outputs = ordered(&graph, &graph.outputs, described.outputs);
+    let states = held
+        .iter()
+        .filter_map(|held| described.states.iter().find(|state| state.name == *held).cloned());
     let states = states.collect();
-    Ok(CoreMlFunction { name: described.name.to_owned(), graph, inputs, outputs, states, labels })
+    Ok(CoreMlFunction { name: described.name, graph, inputs, outputs, states, labels })
 }
 
 /// A specification of version 6 is that of CoreML5, and so on.
@@ -170,7 +196,7 @@ fn check_types(graph: &Graph, inputs: &[ModelFeature]) -> Result<(), CoreMlError
 
 /// The labels of a classifier: the constant that its operation `classify` has.
 fn labels(
-    described: &DescribedFunction<'_>,
+    described: &DescribedFunction,
     function: &mil::MilFunction,
 ) -> Result<Option<ClassifierClasses>, CoreMlError> {
     let mut operations = function.block.operations.iter();
@@ -194,8 +220,8 @@ fn labels(
             .at(classify.place())
     })?;
     Ok(Some(ClassifierClasses {
-        predicted: described.predicted.to_owned(),
-        probabilities: described.probabilities.to_owned(),
+        predicted: described.predicted.clone(),
+        probabilities: described.probabilities.clone(),
         names,
     }))
 }

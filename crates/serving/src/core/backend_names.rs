@@ -41,7 +41,7 @@ const FOREIGN: &[ForeignBackend] = &[
         instead: "write backend: \"onnxruntime\"",
     },
     ForeignBackend {
-        names: &["core_ml", "apple", "ane", "neural_engine", "mlmodel", "mlpackage"],
+        names: &["core_ml", "apple", "ane", "neural_engine", "mlmodel", "mlmodelc", "mlpackage"],
         instead: "write backend: \"coreml\"",
     },
     ForeignBackend {

@@ -11,7 +11,7 @@ use crate::graph_model::ModelFormat;
 fn endings(format: ModelFormat) -> &'static [&'static str] {
     match format {
         ModelFormat::Onnx => &["onnx"],
-        ModelFormat::CoreMl => &["mlpackage", "mlmodel"],
+        ModelFormat::CoreMl => &["mlpackage", "mlmodel", "mlmodelc"],
     }
 }
 
