@@ -6,12 +6,12 @@
     reason = "each call hands over null, or places of the test"
 )]
 
-use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use galatea_c::*;
+use galatea_tensor::OrderedSet;
 
 const HEADER: &str = include_str!("../include/galatea.h");
 
@@ -109,7 +109,7 @@ const WITHOUT_POINTERS: [&str; 6] = [
 ];
 
 /// Names of the functions that the header declares.
-fn declared() -> BTreeSet<&'static str> {
+fn declared() -> OrderedSet<&'static str> {
     let lines =
         HEADER.lines().filter(|line| !line.starts_with("//") && !line.starts_with([' ', '#']));
     let before = lines.filter_map(|line| line.split_once('(').map(|(before, _)| before));

@@ -1,12 +1,12 @@
 //! Options of `galatea convert` that say what is written.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use galatea::chunks::ChunkOptions;
 use galatea_coreml::{ConvertOptions, WeightCompression};
 use galatea_runtime::OptimiseLevel;
+use galatea_tensor::OrderedMap;
 
 use super::arguments::{NamedLength, named_length, number, path, worded_choice};
 
@@ -140,7 +140,7 @@ impl InputShape {
 
 /// Lengths that inputs have together.
 #[derive(Debug, Clone)]
-struct LengthSet(BTreeMap<String, usize>);
+struct LengthSet(OrderedMap<String, usize>);
 
 impl LengthSet {
     fn parse(text: &str) -> Result<Self, String> {

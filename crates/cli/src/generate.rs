@@ -1,11 +1,9 @@
 //! Inputs for a model that nobody gave inputs for.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, Session};
-use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
+use galatea_tensor::{ByteString, DataType, OrderedMap, OrderedSet, Tensor, bf16, f16};
 
 /// Length of an axis along a sequence where nothing says it.
 const SEQUENCE: usize = 128;
@@ -35,7 +33,7 @@ struct GivenShape {
 
 impl ShapeChoices {
     /// Returns the shapes by the names of their inputs.
-    pub(super) fn by_input(&self) -> BTreeMap<String, Vec<usize>> {
+    pub(super) fn by_input(&self) -> OrderedMap<String, Vec<usize>> {
         self.shape.iter().map(|one| (one.input.clone(), one.shape.clone())).collect()
     }
 }
@@ -82,7 +80,7 @@ enum AxisMeaning {
 pub(super) fn inputs(
     session: &Session,
     lengths: FreeLengths,
-    shapes: &BTreeMap<String, Vec<usize>>,
+    shapes: &OrderedMap<String, Vec<usize>>,
 ) -> Result<MadeInputs, String> {
     seeded_inputs(session.inputs(), lengths, shapes, 0)
 }
@@ -94,7 +92,7 @@ pub(super) fn inputs(
 pub(super) fn seeded_inputs(
     wanted: &[IoInfo],
     lengths: FreeLengths,
-    shapes: &BTreeMap<String, Vec<usize>>,
+    shapes: &OrderedMap<String, Vec<usize>>,
     seed: u64,
 ) -> Result<MadeInputs, String> {
     if let Some(name) = shapes.keys().find(|name| wanted.iter().all(|input| input.name != **name)) {
@@ -104,7 +102,7 @@ pub(super) fn seeded_inputs(
     let mut symbols = given_symbols(wanted, shapes);
     let mut random = InputNoise(0x2545_F491_4F6C_DD1D ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut tensors = Vec::new();
-    let mut used = BTreeSet::new();
+    let mut used = OrderedSet::new();
     for input in wanted {
         let shape = match shapes.get(&input.name) {
             Some(shape) => shape.clone(),
@@ -126,9 +124,9 @@ pub(super) fn seeded_inputs(
 /// Lengths of symbols that the given shapes settle.
 fn given_symbols(
     wanted: &[IoInfo],
-    shapes: &BTreeMap<String, Vec<usize>>,
-) -> BTreeMap<String, usize> {
-    let mut symbols = BTreeMap::new();
+    shapes: &OrderedMap<String, Vec<usize>>,
+) -> OrderedMap<String, usize> {
+    let mut symbols = OrderedMap::new();
     for input in wanted {
         let shape = shapes.get(&input.name).map_or(&[][..], Vec::as_slice);
         for (dim, &length) in input.dims.iter().zip(shape) {
@@ -143,8 +141,8 @@ fn given_symbols(
 fn shape_of(
     input: &IoInfo,
     lengths: FreeLengths,
-    symbols: &mut BTreeMap<String, usize>,
-    used: &mut BTreeSet<AxisMeaning>,
+    symbols: &mut OrderedMap<String, usize>,
+    used: &mut OrderedSet<AxisMeaning>,
 ) -> Result<Vec<usize>, String> {
     let ask =
         |what: &str| format!("input '{}' has {what}; give --shape {}=D,D…", input.name, input.name);
@@ -277,16 +275,16 @@ mod tests {
 
     #[test]
     fn axes_without_a_length_get_likely_ones_and_symbols_agree() {
-        let mut symbols = BTreeMap::new();
+        let mut symbols = OrderedMap::new();
         let dims = [Dim::Symbol("batch".into()), Dim::Symbol("sequence_length".into())];
         let ids = input("input_ids", DataType::Int64, &dims);
         let lengths = FreeLengths { batch: 4, sequence: None };
-        let mut used = BTreeSet::new();
+        let mut used = OrderedSet::new();
         assert_eq!(shape_of(&ids, lengths, &mut symbols, &mut used).unwrap(), [4, 128]);
         assert_eq!(symbols.get("sequence_length"), Some(&128));
         assert_eq!(used.len(), 2);
         let longer = FreeLengths { batch: 2, sequence: Some(32) };
-        let shape = shape_of(&ids, longer, &mut BTreeMap::new(), &mut used).unwrap();
+        let shape = shape_of(&ids, longer, &mut OrderedMap::new(), &mut used).unwrap();
         assert_eq!(shape, [2, 32]);
         let image = input("x", DataType::Fp32, &[Dim::Unknown, Dim::Known(3), Dim::Unknown]);
         let error = shape_of(&image, lengths, &mut symbols, &mut used).unwrap_err();

@@ -1,6 +1,5 @@
 //! `galatea inspect`: what is in a model.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use galatea_formats::onnx;
 use galatea_graph::{Dim, Fact, Graph, ValueId};
 use galatea_llm::chunked::ChunkManifest;
 use galatea_runtime::{OptimiseLevel, Session};
+use galatea_tensor::OrderedMap;
 use serde_json::{Value, json};
 
 use super::arguments::{number, path, purpose};
@@ -73,10 +73,10 @@ struct InspectedSession {
 struct InspectReport {
     file: String,
     producer: String,
-    opsets: BTreeMap<String, i64>,
+    opsets: OrderedMap<String, i64>,
     inputs: Vec<ModelPort>,
     outputs: Vec<ModelPort>,
-    operators: BTreeMap<String, usize>,
+    operators: OrderedMap<String, usize>,
     parameters: usize,
     parameter_bytes: usize,
     /// Description of the prepared session, or the reason why there is none.
@@ -128,7 +128,7 @@ fn with_bodies(graph: &Graph) -> Vec<&Graph> {
 fn report(path: &Path, model: onnx::OnnxModel, session: Result<Session, String>) -> InspectReport {
     let graph = &model.graph;
     let graphs = with_bodies(graph);
-    let mut operators = BTreeMap::new();
+    let mut operators = OrderedMap::new();
     for node in graphs.iter().flat_map(|graph| &graph.nodes) {
         *operators.entry(node.operator_name()).or_insert(0) += 1;
     }

@@ -1,7 +1,6 @@
 //! Measurements of a conversion to Core ML: nodes that FP16 is too narrow for, scales of activations, and the
 //! difference between the package and the model.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use galatea_runtime::quantize::{
     RangeMethod, compare, quantize,
 };
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
+use galatea_tensor::OrderedMap;
 use serde_json::{Map, Value, json};
 
 use super::engine;
@@ -54,7 +54,7 @@ fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<NamedInputs>, S
         chosen.or_else(|| first.and_then(|bucket| bucket.get(name))).copied()
     };
     let mut wanted = Vec::new();
-    let mut shapes = BTreeMap::new();
+    let mut shapes = OrderedMap::new();
     for value in graph.inputs.iter().map(|&id| graph.value(id)) {
         let Some(fact) = &value.declared else {
             return Err(format!("input '{}' has no type", value.name));

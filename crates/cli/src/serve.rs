@@ -1,6 +1,5 @@
 //! `galatea serve`, and the program name `tritonserver`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +19,7 @@ use galatea_serving::config::MetalConfig;
 use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::NameMeaning;
 use galatea_serving::{ControlMode, CoreOptions};
+use galatea_tensor::OrderedMap;
 
 use super::{cache_folder, core_ml_worker, engine, mistake, say};
 use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
@@ -370,8 +370,10 @@ fn metal_config(flags: &ServerFlags) -> Result<MetalConfig, String> {
 }
 
 /// `backend,key=value`, or `key=value` for all backends.
-fn backend_config(values: &[String]) -> Result<BTreeMap<String, BTreeMap<String, String>>, String> {
-    let mut config = BTreeMap::<String, BTreeMap<String, String>>::new();
+fn backend_config(
+    values: &[String],
+) -> Result<OrderedMap<String, OrderedMap<String, String>>, String> {
+    let mut config = OrderedMap::<String, OrderedMap<String, String>>::new();
     for text in values {
         let (backend, setting) = text.split_once(',').unwrap_or(("", text));
         let (key, value) = setting.split_once('=').ok_or_else(|| {

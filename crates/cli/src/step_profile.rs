@@ -1,6 +1,5 @@
 //! Times of the parts of a run, or of a language model's steps: part of `galatea bench --profile`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,6 +7,7 @@ use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
 use galatea_llm::model::CheckpointOptions;
 use galatea_llm::sampling::LogitNeed;
 use galatea_runtime::{ArithmeticUnit, ArithmeticWork, DevicePeaks, ProfileRow, RooflineBound};
+use galatea_tensor::OrderedMap;
 use serde_json::{Value, json};
 
 use crate::table::table;
@@ -228,7 +228,7 @@ struct KernelSum<'a> {
 /// Kernels by the time that all their starts take together.
 fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'a>> {
     type Key<'a> = (&'a str, &'a str, &'static str, bool);
-    let mut kernels: BTreeMap<Key<'a>, (usize, Duration, ArithmeticWork)> = BTreeMap::new();
+    let mut kernels: OrderedMap<Key<'a>, (usize, Duration, ArithmeticWork)> = OrderedMap::new();
     for row in profile {
         let key = (
             row.kernel.as_str(),

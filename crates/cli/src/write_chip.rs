@@ -1,6 +1,5 @@
 //! `galatea tune --write-chip`: a file of facts about this host, as measured here.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -13,6 +12,7 @@ use galatea_kernels::peak::{flops_per_ns, read_bytes_per_ns};
 use galatea_providers::{HostCapabilities, HostCores};
 use galatea_runtime::chips::{ChipFacts, ChipFigure, FigureConfidence, FigureSource};
 use galatea_runtime::tune::SearchLimits;
+use galatea_tensor::OrderedMap;
 
 use super::hwbench::{self, BenchLengths};
 use super::{engine, say};
@@ -59,8 +59,8 @@ fn measure(lengths: BenchLengths) -> Result<ChipFacts, String> {
         features: Vec::new(),
         metal_family: None,
         narrow: NeuralEngine::of_host().map_or([None; 2], |engine| [engine.int8, engine.int4]),
-        figures: BTreeMap::new(),
-        sources: BTreeMap::new(),
+        figures: OrderedMap::new(),
+        sources: OrderedMap::new(),
     };
     let mut put = |figure: ChipFigure, value: f64, source: Option<FigureSource>| {
         if value.is_finite() && value > 0.0 {

@@ -1,6 +1,5 @@
 //! The tiny checkpoints of `golden/llm`, and the trained ones beside the repository, as the CPU's kernels compute them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 
@@ -15,7 +14,7 @@ use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::SpecialText;
 use galatea_llm::weights::CheckpointWeights;
 use galatea_runtime::{Run, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor, bf16, f16};
+use galatea_tensor::{DataType, OrderedMap, Tensor, bf16, f16};
 use serde_json::Value;
 
 fn folder(name: &str) -> PathBuf {
@@ -114,7 +113,7 @@ fn decoders_give_the_recorded_logits() {
 }
 
 /// The weights of a checkpoint, changed.
-struct Changed(BTreeMap<String, Tensor>);
+struct Changed(OrderedMap<String, Tensor>);
 
 impl Changed {
     fn new(name: &str, change: impl Fn(&Tensor) -> Tensor) -> Self {
@@ -126,7 +125,7 @@ impl Changed {
     fn safetensors(&self) -> SafeTensors {
         let tensors = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor));
         let mut bytes = Vec::new();
-        safetensors::write(tensors, &BTreeMap::new(), &mut bytes).unwrap();
+        safetensors::write(tensors, &OrderedMap::new(), &mut bytes).unwrap();
         safetensors::parse(bytes.into()).unwrap()
     }
 }

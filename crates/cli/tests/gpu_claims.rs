@@ -1,6 +1,6 @@
 //! Tests of the nodes that the GPU provider takes of whole models: all of them, but for a list with reasons.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use galatea_graph::{Graph, infer};
 use galatea_llm::arch::{self, T5Architecture};
 use galatea_llm::config::JsonConfig;
 use galatea_runtime::{ClaimRequest, ExecutionProvider, PreparedGraph, SessionOptions};
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 /// With this variable set to a folder, ONNX files in it are looked at too.
 const FOLDER: &str = "GALATEA_GPU_MODELS";
@@ -33,7 +34,7 @@ fn root() -> PathBuf {
 }
 
 /// Operators that the GPU does not take, with the reasons.
-fn unclaimed(device: &Arc<GpuDevice>, graph: Graph) -> BTreeSet<(String, String)> {
+fn unclaimed(device: &Arc<GpuDevice>, graph: Graph) -> OrderedSet<(String, String)> {
     let prepared = PreparedGraph::new(graph, SessionOptions::default().optimise).unwrap();
     let facts = infer::facts(&prepared.graph, &HashMap::new()).unwrap();
     let claims =
@@ -48,9 +49,9 @@ fn unclaimed(device: &Arc<GpuDevice>, graph: Graph) -> BTreeSet<(String, String)
 }
 
 /// The graphs of recorded encoders and encoder-decoders.
-fn texts() -> BTreeMap<String, Graph> {
+fn texts() -> OrderedMap<String, Graph> {
     let golden = root().join("golden/llm");
-    let mut all = BTreeMap::new();
+    let mut all = OrderedMap::new();
     for name in ENCODERS {
         let config = JsonConfig::read(&golden.join(name).join("config.json")).unwrap();
         let weights = safetensors::open(&golden.join(name)).unwrap();
@@ -68,8 +69,8 @@ fn texts() -> BTreeMap<String, Graph> {
 }
 
 /// The ONNX files in folders of a folder, and in it.
-fn files(folder: &Path) -> BTreeMap<String, Graph> {
-    let mut all = BTreeMap::new();
+fn files(folder: &Path) -> OrderedMap<String, Graph> {
+    let mut all = OrderedMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap().path();
         let inner = entry.join("1/model.onnx");
@@ -86,7 +87,7 @@ fn files(folder: &Path) -> BTreeMap<String, Graph> {
 fn the_gpu_takes_every_node_of_text_models() {
     let Some(device) = device() else { return };
     let left = texts().into_iter().map(|(name, graph)| (name, unclaimed(&device, graph)));
-    let left: BTreeMap<_, _> = left.filter(|(_, left)| !left.is_empty()).collect();
+    let left: OrderedMap<_, _> = left.filter(|(_, left)| !left.is_empty()).collect();
     assert!(left.is_empty(), "{left:#?}");
 }
 
@@ -97,7 +98,7 @@ fn the_gpu_takes_every_node_of_samples() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         all.extend(files(Path::new(&folder)));
     }
-    let mut left = BTreeMap::new();
+    let mut left = OrderedMap::new();
     for (name, graph) in all {
         let mut own = unclaimed(&device, graph);
         // Text is for processors, and so is a recurrence of a few numbers, step by step.

@@ -1,7 +1,7 @@
 //! Language models on the GPU: every architecture beside what the reference libraries gave, and trained
 //! checkpoints beside their recorded results.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{
     ClaimRequest, ExecutionProvider, Precision, PreparedGraph, Session, SessionOptions,
 };
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use serde_json::Value;
 
 /// Decoders that are recorded.
@@ -99,7 +99,11 @@ fn model(
 }
 
 /// Operators of a decoder that the GPU does not take, with the reasons.
-fn unclaimed(device: &Arc<GpuDevice>, folder: &Path, cache: DataType) -> BTreeMap<String, String> {
+fn unclaimed(
+    device: &Arc<GpuDevice>,
+    folder: &Path,
+    cache: DataType,
+) -> OrderedMap<String, String> {
     let (graph, _) = decoder(folder, cache);
     let options = SessionOptions::default();
     let prepared = PreparedGraph::new(graph, options.optimise).unwrap();
@@ -137,7 +141,7 @@ fn distance(found: &[f32], expected: &Value) -> f64 {
 #[test]
 fn the_gpu_takes_every_node_of_every_decoder() {
     let Some(device) = device() else { return };
-    let mut left = BTreeMap::new();
+    let mut left = OrderedMap::new();
     for name in DECODERS {
         for cache in [DataType::Fp32, DataType::Fp16, DataType::Int8] {
             let own = unclaimed(&device, &golden(name), cache);
@@ -244,7 +248,7 @@ impl CheckpointWeights for Repeated<'_> {
 #[test]
 fn a_step_of_24_layers_starts_at_most_400_shaders() {
     let Some(device) = device() else { return };
-    let mut all = BTreeMap::new();
+    let mut all = OrderedMap::new();
     for (name, key) in [("llama", "num_hidden_layers"), ("gpt2", "n_layer")] {
         let folder = golden(name);
         let text = std::fs::read(folder.join("config.json")).unwrap();

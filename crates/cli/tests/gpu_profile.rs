@@ -2,7 +2,6 @@
 
 #![cfg(all(unix, any(target_os = "macos", feature = "gpu")))]
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use galatea::profile::{ProfileRequest, Profiler, RunningProfile};
 use galatea_runtime::{Run, Session, SessionOptions};
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 use serde_json::{Value, json};
 
 fn sample(name: &str) -> PathBuf {
@@ -48,8 +47,8 @@ fn ns(event: &Value, field: &str) -> i64 {
 }
 
 /// The spans of each row by their begin; what begins together, the longest first.
-fn rows(profile: &Value) -> BTreeMap<(i64, i64), Vec<&Value>> {
-    let mut rows: BTreeMap<(i64, i64), Vec<&Value>> = BTreeMap::new();
+fn rows(profile: &Value) -> OrderedMap<(i64, i64), Vec<&Value>> {
+    let mut rows: OrderedMap<(i64, i64), Vec<&Value>> = OrderedMap::new();
     for event in profile["traceEvents"].as_array().unwrap() {
         if event["ph"] == "X" {
             let row = (event["pid"].as_i64().unwrap(), event["tid"].as_i64().unwrap());

@@ -7,7 +7,6 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line program")]
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -77,14 +76,14 @@ fn main() -> Result<()> {
     let after = |name: &str| -> Vec<&String> {
         words.windows(2).filter(|pair| pair[0] == name).map(|pair| &pair[1]).collect()
     };
-    let mut lengths = BTreeMap::new();
+    let mut lengths = OrderedMap::new();
     for text in after("--length") {
         let (name, number) = text.split_once('=').ok_or("expected NAME=N")?;
         lengths.insert(name.to_owned(), number.parse::<usize>()?);
     }
     let mut graph = galatea_formats::onnx::load(Path::new(path))?;
     graph.sort()?;
-    let (mut shapes, mut inputs) = (BTreeMap::new(), Vec::new());
+    let (mut shapes, mut inputs) = (OrderedMap::new(), Vec::new());
     for &id in &graph.inputs {
         let value = graph.value(id);
         let fact = value.declared.clone().ok_or("an input without a type")?;
@@ -112,7 +111,7 @@ fn main() -> Result<()> {
             ConvertOptions { half, level, shapes: shapes.clone(), ..ConvertOptions::default() };
         let package = convert(&graph, &options)?;
         let function = &package.program.functions["main"];
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counts: OrderedMap<&str, usize> = OrderedMap::new();
         for operation in &function.block.operations {
             *counts.entry(operation.operator.as_str()).or_default() += 1;
         }

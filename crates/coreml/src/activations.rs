@@ -49,7 +49,7 @@ pub(super) struct ActivationReader<'g> {
     facts: &'g [Option<Fact>],
     producers: Vec<Option<usize>>,
     exclude: &'g [String],
-    wide: &'g std::collections::BTreeSet<String>,
+    wide: &'g galatea_tensor::OrderedSet<String>,
 }
 
 impl<'g> ActivationReader<'g> {

@@ -4,12 +4,13 @@
 //! and where the nodes around it have enough work for a start. Without one, everything that has a form in a
 //! program is claimed by whoever insists, for the interpreter; nothing otherwise.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use galatea_graph::{Fact, Graph, Node, ValueId};
 use galatea_runtime::{
     ClaimRefusal, NodeClaim, NodeWork, ProviderClaims, product_operations, typical_shapes,
 };
+use galatea_tensor::OrderedSet;
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
 use super::convert::probe;
@@ -150,7 +151,7 @@ fn lefts(verdicts: &[NodeVerdict]) -> Vec<bool> {
 fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
     let mut waits = vec![0_usize; graph.nodes.len()];
     let mut readers: HashMap<ValueId, Vec<usize>> = HashMap::new();
-    let written: BTreeSet<ValueId> =
+    let written: OrderedSet<ValueId> =
         graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten().copied()).collect();
     for (index, node) in graph.nodes.iter().enumerate() {
         for id in node.inputs.iter().flatten().filter(|id| written.contains(id)) {
@@ -158,7 +159,7 @@ fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
             waits[index] += 1;
         }
     }
-    let mut ready = [BTreeSet::new(), BTreeSet::new()];
+    let mut ready = [OrderedSet::new(), OrderedSet::new()];
     for index in (0..waits.len()).filter(|&index| waits[index] == 0) {
         ready[usize::from(!left[index])].insert(index);
     }
@@ -223,7 +224,7 @@ fn verdicts(
 /// Leaves to others what they need themselves before the first product, such as masks and positions: the engine
 /// begins behind it.
 fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [NodeVerdict]) {
-    let mut heavy: BTreeSet<ValueId> = BTreeSet::new();
+    let mut heavy: OrderedSet<ValueId> = OrderedSet::new();
     let mut before = vec![false; graph.nodes.len()];
     for (index, node) in graph.nodes.iter().enumerate() {
         before[index] = product_operations(node, facts) == 0
@@ -232,7 +233,7 @@ fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [Nod
             heavy.extend(node.outputs.iter().flatten());
         }
     }
-    let mut needed: BTreeSet<ValueId> = BTreeSet::new();
+    let mut needed: OrderedSet<ValueId> = OrderedSet::new();
     for (index, node) in graph.nodes.iter().enumerate().rev().filter(|(index, _)| before[*index]) {
         let feeds = node.outputs.iter().flatten().any(|id| needed.contains(id));
         if feeds && matches!(verdicts[index], NodeVerdict::Taken { .. }) {

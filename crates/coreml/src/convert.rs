@@ -1,6 +1,6 @@
 //! Graphs as packages.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use galatea_formats::coreml::mil::{self, MilArg, MilElement};
@@ -9,7 +9,7 @@ use galatea_formats::coreml::{
 };
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, OrderedMap};
 
 use super::ane_layout;
 use super::convert_error::{ConvertError, UnconvertedNode};
@@ -52,7 +52,7 @@ pub fn convert_functions<'g>(
 ) -> Result<NewPackage, ConvertError> {
     let float = if options.half { MilElement::Fp16 } else { MilElement::Fp32 };
     let mut shared = SharedConstants::default();
-    let mut program = mil::MilProgram { functions: BTreeMap::new() };
+    let mut program = mil::MilProgram { functions: OrderedMap::new() };
     let mut described = Vec::new();
     for one in functions {
         let (mut function, description, _) = function(&one, options, float)?;
@@ -112,7 +112,7 @@ pub(super) fn traced(
 ) -> Result<(NewPackage, Vec<OperationSpan>), ConvertError> {
     let one = NewFunction { name: MAIN, graph, states: &[] };
     let (function, described, spans) = function(&one, options, float)?;
-    let program = mil::MilProgram { functions: BTreeMap::from([(MAIN.to_owned(), function)]) };
+    let program = mil::MilProgram { functions: OrderedMap::from([(MAIN.to_owned(), function)]) };
     Ok((packaged(program, vec![described], options)?, spans))
 }
 
@@ -259,7 +259,7 @@ fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, Feature
         // Core ML has no arrays without axes.
         return Some((if fixed.is_empty() { vec![1] } else { fixed }, FeatureShapes::Fixed));
     }
-    let of_bucket = |bucket: &BTreeMap<String, usize>| -> Option<Vec<usize>> {
+    let of_bucket = |bucket: &OrderedMap<String, usize>| -> Option<Vec<usize>> {
         let number = |name: &str| bucket.get(name).copied();
         dims.iter().map(|dim| dim.evaluate(&number)).collect()
     };

@@ -1,6 +1,6 @@
 //! Options of packages.
 
-use std::collections::{BTreeMap, BTreeSet};
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_runtime::quantize::AffineScale;
@@ -19,19 +19,19 @@ pub struct ConvertOptions {
     pub specification: i32,
     /// Numbers that symbols of the inputs' shapes stand for, by symbol. A symbol without one is a length
     /// that each run brings.
-    pub lengths: BTreeMap<String, usize>,
+    pub lengths: OrderedMap<String, usize>,
     /// Sets of numbers for the symbols, of which each run brings one; any up to `longest` where empty.
-    pub buckets: Vec<BTreeMap<String, usize>>,
+    pub buckets: Vec<OrderedMap<String, usize>>,
     /// The most that a length is which each run brings.
     pub longest: usize,
     /// Shapes of inputs by name, in place of those that the graph declares.
-    pub shapes: BTreeMap<String, Vec<usize>>,
+    pub shapes: OrderedMap<String, Vec<usize>>,
     /// How weights are stored.
     pub compression: WeightCompression,
     /// Activations of 8 bits.
     pub activations: Int8Activations,
     /// Nodes that are computed in FP32 where the others are FP16, by their first results.
-    pub islands: BTreeSet<String>,
+    pub islands: OrderedSet<String>,
     /// How far the graph is rewritten before.
     pub level: RewriteLevel,
 }
@@ -42,13 +42,13 @@ impl Default for ConvertOptions {
             half: true,
             half_border: false,
             specification: 9,
-            lengths: BTreeMap::new(),
+            lengths: OrderedMap::new(),
             buckets: Vec::new(),
             longest: 2048,
-            shapes: BTreeMap::new(),
+            shapes: OrderedMap::new(),
             compression: WeightCompression::None,
             activations: Int8Activations::default(),
-            islands: BTreeSet::new(),
+            islands: OrderedSet::new(),
             level: RewriteLevel::O2,
         }
     }
@@ -58,7 +58,7 @@ impl Default for ConvertOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Int8Activations {
     /// Scale and zero point of each value.
-    pub scales: BTreeMap<String, AffineScale>,
+    pub scales: OrderedMap<String, AffineScale>,
     /// Nodes that read floats all the same: their names, operators, or constants that they read.
     pub exclude: Vec<String>,
 }

@@ -1,10 +1,11 @@
 //! Prediction of the operations of a written program that a Neural Engine takes, and of their time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use galatea_formats::coreml::mil::{
     MilArgument, MilFunction, MilOperation, MilTensorType, MilValue,
 };
+use galatea_tensor::OrderedMap;
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
 use super::neural_engine::NeuralEngine;
@@ -17,7 +18,7 @@ pub struct CostForecast {
     /// Operations that the engine takes; constants do not count.
     pub taken: usize,
     /// Operations that are left to others: their number by reason.
-    pub left: BTreeMap<String, usize>,
+    pub left: OrderedMap<String, usize>,
     /// Milliseconds of a run on the engine, with one start: of each operation that it takes its arithmetic or
     /// its bytes, whichever takes longer.
     pub engine_ms: f64,

@@ -1,12 +1,12 @@
 //! A graph that is being written as a program: values of the graph as values of the program.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use galatea_formats::coreml::mil::{
     MilArg, MilBlock, MilBuilder, MilElement, MilOperation, MilVar,
 };
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
-use galatea_tensor::{DataType, Tensor, f16};
+use galatea_tensor::{DataType, OrderedSet, Tensor, f16};
 
 use super::ane_values::AneLayoutPlan;
 use super::halves;
@@ -41,7 +41,7 @@ pub(crate) struct ProgramEmitter<'g> {
     turned: HashMap<(ValueId, MilElement), MilVar>,
     compression: WeightCompression,
     /// Nodes whose floats are FP32 and stay so, by their first results.
-    islands: BTreeSet<String>,
+    islands: OrderedSet<String>,
     /// True if operations are those of FP16, whatever floats are.
     as_half: bool,
     /// The values in the form that the Neural Engine favours; `None` if no value needs it.
@@ -81,7 +81,7 @@ impl<'g> ProgramEmitter<'g> {
             fixed: HashSet::new(),
             turned: HashMap::new(),
             compression,
-            islands: BTreeSet::new(),
+            islands: OrderedSet::new(),
             as_half: false,
             favoured: None,
             usual: float,
@@ -99,12 +99,12 @@ impl<'g> ProgramEmitter<'g> {
     }
 
     /// The same with nodes that are computed in FP32, by their first results.
-    pub(crate) fn with_islands(self, islands: BTreeSet<String>) -> Self {
+    pub(crate) fn with_islands(self, islands: OrderedSet<String>) -> Self {
         Self { islands, ..self }
     }
 
     /// Computes nodes in FP32, by their first results, in place of those of before.
-    pub(crate) fn set_islands(&mut self, islands: BTreeSet<String>) {
+    pub(crate) fn set_islands(&mut self, islands: OrderedSet<String>) {
         self.islands = islands;
     }
 

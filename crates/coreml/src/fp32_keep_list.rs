@@ -5,14 +5,12 @@
 //! of FP32 of the node that gives it and of those that read it. The Neural Engine does not run these, and
 //! casts lie between them and the others.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use galatea_formats::coreml::interpret;
 use galatea_formats::coreml::mil::{MilArgument, MilElement, MilFunction, MilOperation, MilType};
 use galatea_graph::Graph;
 use galatea_runtime::RuntimeError;
 use galatea_runtime::quantize::{NamedInputs, QuantizeContext, watch};
-use galatea_tensor::{DataType, Tensor, f16};
+use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor, f16};
 
 use super::convert::{OperationSpan, traced};
 use super::convert_error::ConvertError;
@@ -134,7 +132,7 @@ fn reaches(
     graph: &Graph,
     function: &MilFunction,
     context: &QuantizeContext<'_>,
-) -> Result<BTreeMap<String, ValueReach>, ConvertError> {
+) -> Result<OrderedMap<String, ValueReach>, ConvertError> {
     let failed = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
     let mut groups: Vec<(usize, Vec<String>)> = Vec::new();
     for (name, bytes) in values(function) {
@@ -146,7 +144,7 @@ fn reaches(
             _ => groups.push((bytes, vec![name.to_owned()])),
         }
     }
-    let mut all: BTreeMap<String, ValueReach> = BTreeMap::new();
+    let mut all: OrderedMap<String, ValueReach> = OrderedMap::new();
     for (_, names) in groups {
         let mut watched = function.clone();
         watched.block.outputs.clone_from(&names);
@@ -189,7 +187,7 @@ pub fn islands(
     let plain = ConvertOptions {
         half: true,
         compression: WeightCompression::None,
-        islands: BTreeSet::new(),
+        islands: OrderedSet::new(),
         activations: super::Int8Activations::default(),
         ..options.clone()
     };
@@ -198,10 +196,10 @@ pub fn islands(
         return Err(ConvertError::Graph("the program has no function 'main'".to_owned()));
     };
     let reaches = reaches(graph, function, context)?;
-    let faults: BTreeMap<&str, String> =
+    let faults: OrderedMap<&str, String> =
         reaches.iter().filter_map(|(name, reach)| Some((name.as_str(), reach.fault()?))).collect();
-    let mut reasons: BTreeMap<usize, String> = BTreeMap::new();
-    let mut within: BTreeMap<&str, BTreeSet<Option<usize>>> = BTreeMap::new();
+    let mut reasons: OrderedMap<usize, String> = OrderedMap::new();
+    let mut within: OrderedMap<&str, OrderedSet<Option<usize>>> = OrderedMap::new();
     let operations = &function.block.operations;
     for (index, operation) in operations.iter().enumerate() {
         let at = span_of(&spans, index);

@@ -1,6 +1,6 @@
 //! Kinds of operations that Core ML has planned on another unit than the rules say, as noted on this machine.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use galatea_apple::ChipIdentity;
 
@@ -21,7 +21,7 @@ pub(super) fn is_engine(unit: &str) -> bool {
 
 /// The kinds of operations that were planned on another unit than the rules say, with that unit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PlannedElsewhere(BTreeMap<String, String>);
+pub(super) struct PlannedElsewhere(OrderedMap<String, String>);
 
 impl PlannedElsewhere {
     /// Returns the notes for an engine; none if it is not the engine of this machine.

@@ -5,11 +5,11 @@
 //! the operation's kind is noted in a file for this chip and this build of the system, which the
 //! next load reads.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::NewPackage;
 use galatea_runtime::PlacedOperator;
+use galatea_tensor::OrderedMap;
 
 use super::compatibility_check::{CompatibilityCheck, is_constant};
 use super::engine::{PlanRecorder, records};
@@ -29,7 +29,7 @@ fn note_plan(
         return false;
     }
     let none = PlannedElsewhere::default();
-    let rows: BTreeMap<&str, &PlacedOperator> =
+    let rows: OrderedMap<&str, &PlacedOperator> =
         plan.iter().filter_map(|row| Some((row.outputs.first()?.as_str(), row))).collect();
     let mut changed = false;
     for function in package.program.functions.values() {

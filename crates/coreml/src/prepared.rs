@@ -1,9 +1,10 @@
 //! Graphs as packages are made of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::convert_error::ConvertError;
 use super::convert_options::ConvertOptions;
@@ -92,9 +93,9 @@ pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, 
 pub fn node_names(
     graph: &Graph,
     options: &ConvertOptions,
-) -> Result<BTreeSet<String>, ConvertError> {
+) -> Result<OrderedSet<String>, ConvertError> {
     let (graph, _) = prepared(graph, options)?;
-    let mut names = BTreeSet::new();
+    let mut names = OrderedSet::new();
     for node in graph.nodes.iter().filter(|node| !node.name.is_empty()) {
         names.insert(node.name.clone());
     }
@@ -118,7 +119,7 @@ fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertErr
     let mut lengths: Vec<String> = dims.flat_map(Dim::names).collect();
     lengths.sort();
     lengths.dedup();
-    let given = options.buckets.iter().chain([&options.lengths]).flat_map(BTreeMap::keys);
+    let given = options.buckets.iter().chain([&options.lengths]).flat_map(OrderedMap::keys);
     match given.into_iter().find(|name| !lengths.contains(name)) {
         None => Ok(()),
         Some(name) => Err(ConvertError::Graph(format!(

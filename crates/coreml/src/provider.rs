@@ -5,7 +5,6 @@
 //! each operation, so that the accuracy of a model on the Neural Engine is known where there is none. On macOS,
 //! and where `worker` is set, a worker of the [`engine`](super::engine) runs it as soon as it is compiled.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::interpret;
@@ -17,7 +16,7 @@ use galatea_runtime::{
     PartitionReport, PartitionRun, PlanReport, ProviderClaims, ProviderTraits, ProviderWish,
     RunFence, RuntimeError, SessionOptions, predict_fallback_ns,
 };
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::accuracy::AccuracyProbe;
 use super::claims::{ClaimOptions, claims, order, work_ns};
@@ -255,7 +254,7 @@ impl ExecutionProvider for CoreMlProvider {
         let mut changed = self.clone();
         changed.forced |= wish.forced;
         if let Some(settings) = wish.settings {
-            let mut own = BTreeMap::new();
+            let mut own = OrderedMap::new();
             for (name, value) in settings {
                 match changed.runner.set(name, value) {
                     Some(taken) => taken?,

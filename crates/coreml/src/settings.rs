@@ -1,6 +1,6 @@
 //! Settings of the provider in a model's configuration.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use super::weights::WeightCompression;
 
@@ -129,7 +129,7 @@ impl CoreMlSettings {
     ///
     /// # Errors
     /// Names the setting, what was found and what was expected.
-    pub fn of(given: &BTreeMap<String, String>, others: &str) -> Result<Self, String> {
+    pub fn of(given: &OrderedMap<String, String>, others: &str) -> Result<Self, String> {
         let mut settings = Self::default();
         for (name, text) in given {
             let row = SETTINGS.iter().find(|(known, _)| known == name);

@@ -5,14 +5,13 @@
 //! know nothing of each other ([`rows`]) inputs are padded up to a bucket and results cut off again,
 //! so that batches of all sizes share a few programs.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, infer, rows};
 use galatea_runtime::{
     Executable, MemoryReport, PartitionReport, PartitionRun, RunFence, RuntimeError,
 };
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedSet, Tensor};
 
 use super::NAME;
 use super::engine::StandbyExecutable;
@@ -34,7 +33,7 @@ pub(super) struct ShapedPrograms {
     inputs: Vec<Fact>,
     outputs: Vec<Option<Fact>>,
     /// Lengths that are padded.
-    padded: BTreeSet<String>,
+    padded: OrderedSet<String>,
     /// Lengths that they are padded up to, in rising order; powers of two if empty.
     buckets: Vec<usize>,
     compile: ShapeCompiler,

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
 
-use std::collections::BTreeMap;
-
 use galatea_coreml::{ConvertError, ConvertOptions, convert};
 use galatea_formats::coreml::{self, write_package};
 use galatea_graph::{Graph, ValueId, evaluate};
-use galatea_tensor::{DataType, Tensor, compare};
+use galatea_tensor::{DataType, OrderedMap, Tensor, compare};
 
 use galatea_testkit::graph_maker::GraphMaker;
 
@@ -60,9 +58,9 @@ pub fn agree_at(
     maker.graph.outputs = outputs.iter().flatten().copied().collect();
     let given: Vec<Tensor> = maker.inputs.iter().map(|(_, tensor)| tensor.clone()).collect();
     let expected = evaluate::run(&maker.graph, &given).unwrap();
-    let fixed: BTreeMap<String, Vec<usize>> =
+    let fixed: OrderedMap<String, Vec<usize>> =
         maker.inputs.iter().map(|(name, tensor)| (name.clone(), tensor.shape().to_vec())).collect();
-    for shapes in [Some(fixed), flexible.then(BTreeMap::new)].into_iter().flatten() {
+    for shapes in [Some(fixed), flexible.then(OrderedMap::new)].into_iter().flatten() {
         for (precise, distance) in [(true, 1e-5), (false, half)] {
             let options =
                 ConvertOptions { half: !precise, shapes: shapes.clone(), ..options.clone() };

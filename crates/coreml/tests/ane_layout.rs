@@ -1,14 +1,12 @@
 //! Graphs in the forms that the Neural Engine favours, as packages of Core ML beside the graphs
 //! themselves, and what the programs consist of.
 
-use std::collections::BTreeMap;
-
 use crate::agreement::agree_at;
 use galatea_coreml::{ConvertOptions, CoreMlProvider, convert};
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{AttributeValue, Fact, Graph, ValueId};
 use galatea_runtime::{Run, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use galatea_testkit::graph_maker::{GraphMaker, floats, ints, values};
 
 /// FP16 has 11 bits, and sums of a few dozen products of values below 1 lose some of them.
@@ -19,9 +17,9 @@ fn list(all: &[i64]) -> AttributeValue {
 }
 
 /// How often each operation stands in a program, but for constants and casts.
-fn operations(graph: &Graph, options: &ConvertOptions) -> BTreeMap<String, usize> {
+fn operations(graph: &Graph, options: &ConvertOptions) -> OrderedMap<String, usize> {
     let package = convert(graph, options).unwrap();
-    let mut counts = BTreeMap::new();
+    let mut counts = OrderedMap::new();
     for operation in &package.program.functions["main"].block.operations {
         let name = operation.operator.as_str();
         if !["const", "cast", "identity"].contains(&name) {

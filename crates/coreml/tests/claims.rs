@@ -212,7 +212,7 @@ fn loaded(path: &Path) -> Option<Graph> {
 /// How many partitions of a model are the engine's, and a line about all of them.
 fn of_engine(name: &str, graph: &Graph, provider: &dyn ExecutionProvider) -> (usize, String) {
     let (claims, parts) = planned(graph, provider);
-    let mut reasons: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    let mut reasons: galatea_tensor::OrderedMap<&str, usize> = galatea_tensor::OrderedMap::new();
     for refusal in &claims.refusals {
         *reasons.entry(refusal.reason.split(':').next().unwrap_or("")).or_default() += 1;
     }

@@ -57,7 +57,7 @@ fn exports_compute_the_same_as_packages() {
         let names = graph.inputs.iter().map(|&id| graph.value(id).name.clone());
         let named: Vec<(String, Tensor)> = names.zip(inputs).collect();
         let shapes = named.iter().map(|(name, one)| (name.clone(), one.shape().to_vec()));
-        let shapes: std::collections::BTreeMap<_, _> = shapes.collect();
+        let shapes: galatea_tensor::OrderedMap<_, _> = shapes.collect();
         // Products of two layers in FP16 lose about three of its eleven bits.
         for (half, flexible, level, most) in [
             (false, false, RewriteLevel::O2, 2e-5),

@@ -1,6 +1,5 @@
 //! The provider `coreml`: what it claims runs as a program of FP16, the rest elsewhere.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_coreml::{CoreMlProvider, CoreMlSettings, FloatType, NeuralEngine};
@@ -9,7 +8,7 @@ use galatea_providers::reference::ReferenceProvider;
 use galatea_runtime::{
     ExecutionProvider, OptimiseLevel, ProviderWish, Run, Session, SessionOptions,
 };
-use galatea_tensor::{DataType, Tensor, f16};
+use galatea_tensor::{DataType, OrderedMap, Tensor, f16};
 
 fn graph(dtype: DataType, operators: &[&str]) -> Graph {
     let mut graph = Graph::new("chain");
@@ -35,7 +34,7 @@ fn graph(dtype: DataType, operators: &[&str]) -> Graph {
 /// Returns a provider with settings of its own.
 fn with_settings(
     provider: &CoreMlProvider,
-    settings: &BTreeMap<String, String>,
+    settings: &OrderedMap<String, String>,
 ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
     provider.variant(&ProviderWish { settings: Some(settings), forced: false })
 }
@@ -97,7 +96,7 @@ fn integers_of_64_bits_are_refused_when_32_do_not_hold_them() {
 fn a_models_settings_are_its_own() {
     let provider = CoreMlProvider::new();
     let set = |name: &str, value: &str| {
-        with_settings(&provider, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
+        with_settings(&provider, &OrderedMap::from([(name.to_owned(), value.to_owned())]))
     };
     let single = set("precision", "fp32").unwrap().unwrap();
     let settings = |provider: &dyn std::fmt::Debug| format!("{provider:?}");
@@ -138,7 +137,7 @@ fn axis(axis: i64) -> Attributes {
 #[test]
 fn weights_of_8_bits_are_near_those_of_floats_and_others() {
     let run = |precision: &str| {
-        let settings = BTreeMap::from([("precision".to_owned(), precision.to_owned())]);
+        let settings = OrderedMap::from([("precision".to_owned(), precision.to_owned())]);
         let provider = with_settings(&CoreMlProvider::new(), &settings).unwrap().unwrap();
         let provider = provider.forced().unwrap();
         let mut graph = open(("MatMul", noise(&[64, 64])), ("Relu", Attributes::new()));

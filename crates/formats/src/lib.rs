@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod coreml;
 mod ggml_type;
 pub mod gguf;
+pub mod map_fields;
 pub mod mlx;
 pub mod npy;
 pub mod onnx;

@@ -17,6 +17,7 @@ mod compiled_text;
 mod core_ml_damage;
 mod coreml_packages;
 mod gguf;
+mod map_fields;
 mod mil_operators;
 mod mil_refusals;
 mod mlx;

@@ -1,13 +1,12 @@
 //! Checkpoints of MLX: golden layers of every width, and configurations that do not fit.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use galatea_formats::blocks::CodeMeaning;
 use galatea_formats::checkpoint::CheckpointErrorKind;
 use galatea_formats::mlx::{LayerFormat, MlxQuantization};
 use galatea_formats::safetensors::{self, SafeTensors};
-use galatea_tensor::{Tensor, bf16};
+use galatea_tensor::{OrderedMap, Tensor, bf16};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ fn quantization(entry: Value) -> MlxQuantization {
 fn checkpoint(tensors: &[(&str, Tensor)]) -> SafeTensors {
     let mut bytes = Vec::new();
     let tensors = tensors.iter().map(|(name, tensor)| (*name, tensor));
-    safetensors::write(tensors, &BTreeMap::new(), &mut bytes).unwrap();
+    safetensors::write(tensors, &OrderedMap::new(), &mut bytes).unwrap();
     safetensors::parse(bytes.into()).unwrap()
 }
 

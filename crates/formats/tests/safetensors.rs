@@ -1,12 +1,11 @@
 //! Checkpoints of safetensors: round trips, hostile headers and indices, and recorded checkpoints.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use galatea_formats::checkpoint::{CheckpointError, CheckpointErrorKind};
 use galatea_formats::safetensors::{open, parse, parse_index, write};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use proptest::prelude::*;
 
 /// A file of this header text and as many bytes of data.
@@ -30,7 +29,7 @@ fn says(header: &str, data: usize, parts: &[&str]) {
 
 fn written(tensors: &[(&str, Tensor)]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(tensors.iter().map(|(name, tensor)| (*name, tensor)), &BTreeMap::new(), &mut bytes)
+    write(tensors.iter().map(|(name, tensor)| (*name, tensor)), &OrderedMap::new(), &mut bytes)
         .unwrap();
     bytes
 }
@@ -115,7 +114,7 @@ fn what_cannot_be_written_is_refused_by_name() {
         (vec![("s", &strings)], "tensor 's': safetensors have no type BYTES"),
         (vec![("n", &numbers), ("n", &numbers)], "tensor 'n': a second entry"),
     ] {
-        let error = write(tensors, &BTreeMap::new(), Vec::new()).unwrap_err();
+        let error = write(tensors, &OrderedMap::new(), Vec::new()).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
 }
@@ -215,7 +214,7 @@ proptest! {
             })
             .collect();
         let mut bytes = Vec::new();
-        let metadata = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+        let metadata = OrderedMap::from([("k".to_owned(), "v".to_owned())]);
         write(tensors.iter().map(|(n, t)| (n.as_str(), t)), &metadata, &mut bytes).unwrap();
         let read = parse(bytes.into()).unwrap();
         prop_assert_eq!(read.metadata(), &metadata);

@@ -7,7 +7,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line program")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::error::Error;
 use std::ops::Range;
 use std::path::Path;
@@ -22,7 +22,7 @@ use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, ExecutionProvider, OptimiseLevel, PlacementOptions,
     PreparedGraph, ProviderClaims, ProviderTraits, Run, RuntimeError, Session, SessionOptions,
 };
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use serde_json::json;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -81,7 +81,7 @@ struct PlacedModel {
 }
 
 impl PlacedModel {
-    fn load(path: &str, lengths: &BTreeMap<String, usize>) -> Result<Self> {
+    fn load(path: &str, lengths: &OrderedMap<String, usize>) -> Result<Self> {
         let graph = galatea_formats::onnx::load(Path::new(path))?;
         let mut fed = Vec::new();
         for &id in &graph.inputs {
@@ -214,7 +214,7 @@ fn main() -> Result<()> {
     let after = |name: &str| -> Vec<&String> {
         words.windows(2).filter(|pair| pair[0] == name).map(|pair| &pair[1]).collect()
     };
-    let mut lengths = BTreeMap::new();
+    let mut lengths = OrderedMap::new();
     for text in after("--length") {
         let (name, number) = text.split_once('=').ok_or("expected NAME=N")?;
         lengths.insert(name.to_owned(), number.parse::<usize>()?);

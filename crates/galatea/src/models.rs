@@ -1,6 +1,5 @@
 //! Links to the other crates: backends from providers, and tables about models.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use galatea_serving::backend::python::{PythonBackend, PytorchBackend, Tensorflow
 use galatea_serving::backend::{CheckpointHandle, ModelBackend};
 use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
+use galatea_tensor::OrderedMap;
 
 use crate::Engine;
 use crate::chunks::ChunkRunner;
@@ -204,7 +204,7 @@ impl Engine {
         let power = arguments.power_mode.clone();
         let settings = [("worker", worker), ("power_mode", power)].into_iter();
         let settings = settings.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let settings: BTreeMap<String, String> = settings.collect();
+        let settings: OrderedMap<String, String> = settings.collect();
         let engine = ChunkRunner::named(unit, &settings);
         options.chunk_engine = engine.map_err(|error| refused("worker", error))?;
         options.session.choices = tuning::choices();

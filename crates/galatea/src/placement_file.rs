@@ -1,7 +1,6 @@
 //! Times that models took on the devices of this machine, in a file beside the tuner's records. The file has
 //! a head, then a line of JSON for each model and set of shapes. A restarted server begins with these times.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use galatea_runtime::device_selector::{
     PlacementHistory, PlacementHistorySource, PlacementRecordKey, PlacementTime,
 };
+use galatea_tensor::OrderedMap;
 use serde_json::{Value, json};
 
 use crate::tuning;
@@ -43,7 +43,7 @@ struct PlacementFile {
 /// Records by key, each with the place at which it was made, so that the oldest may go.
 #[derive(Debug, Default, PartialEq)]
 struct PlacementRecords {
-    all: BTreeMap<PlacementSubject, (u64, Vec<PlacementTime>)>,
+    all: OrderedMap<PlacementSubject, (u64, Vec<PlacementTime>)>,
     made: u64,
 }
 

@@ -5,8 +5,9 @@
 //! order, each a number times names. Names that other tools gave (`s1 + s2*4`) are read the same
 //! way, so that equal sums meet however they are written. A name that is no such text is one atom.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use galatea_tensor::OrderedMap;
 
 use crate::fact::Dim;
 pub(crate) use crate::fact::{number, unless_negative};
@@ -20,7 +21,7 @@ type TermNames = Vec<String>;
 
 /// A polynomial of names with integer factors. Terms whose factor is 0 do not occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Length(BTreeMap<TermNames, i64>);
+struct Length(OrderedMap<TermNames, i64>);
 
 impl Length {
     fn number(value: i64) -> Self {

@@ -1,7 +1,9 @@
 //! Which lengths of a graph count rows that know nothing of each other: these may be padded, so that what the
 //! padding gives is cut off, and divided between units.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+
+use galatea_tensor::OrderedSet;
 
 use crate::collect::collected_some;
 use crate::ops::activation::{LogSoftmax, Softmax};
@@ -26,7 +28,7 @@ enum LengthDependence {
 /// The lengths with names whose rows are independent in a whole graph: all inputs that have one have it as
 /// their first axis and nowhere else, and so have the outputs that come from it.
 #[must_use]
-pub fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
+pub fn independent(graph: &Graph, facts: &[Option<Fact>]) -> OrderedSet<String> {
     let first = |id: &ValueId| {
         let shape = facts.get(id.index())?.as_ref()?.shape.as_ref()?;
         match shape.first()? {
@@ -34,7 +36,7 @@ pub fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
             _ => None,
         }
     };
-    let names: BTreeSet<String> = graph.inputs.iter().filter_map(first).collect();
+    let names: OrderedSet<String> = graph.inputs.iter().filter_map(first).collect();
     names.into_iter().filter(|name| is_independent(graph, facts, name)).collect()
 }
 

@@ -1,9 +1,8 @@
 //! Contents of a checkpoint, without loading it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, OrderedMap};
 
 use crate::arch::{self, ModelShape, T5_TYPES, T5Architecture};
 use crate::config::JsonConfig;
@@ -325,7 +324,7 @@ impl ModelSizes {
 
 /// Weights by how they are stored, most bytes first.
 fn by_type(all: Vec<StoredWeight>) -> Vec<WeightType> {
-    let mut types: BTreeMap<String, WeightType> = BTreeMap::new();
+    let mut types: OrderedMap<String, WeightType> = OrderedMap::new();
     for StoredWeight { kind, numbers, bytes } in all {
         let found = types.entry(kind).or_default();
         found.tensors += 1;

@@ -1,13 +1,12 @@
 //! Checkpoints in GGUF: names and metadata as architectures know them from `config.json`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::gguf::{self, GgufFile, GgufMetadata};
 use galatea_graph::OpError;
 use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, CodeMeaning, SuperScales};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use serde_json::{Map, Value, json};
 
 use crate::config::JsonConfig;
@@ -68,9 +67,9 @@ pub struct GgufCheckpoint {
     file: GgufFile,
     config: JsonConfig,
     /// Names in the file, by those that architectures use.
-    names: BTreeMap<String, String>,
+    names: OrderedMap<String, String>,
     /// Tensors whose rows lie in another order, with their heads.
-    paired: BTreeMap<String, usize>,
+    paired: OrderedMap<String, usize>,
     /// Whether weights of norms are one more than the architecture takes them.
     one_more: bool,
 }
@@ -91,12 +90,12 @@ impl GgufCheckpoint {
         let model_type = config.text("model_type")?.unwrap_or_default().to_owned();
         let own = ARCHITECTURES.iter().find(|(_, known, _)| *known == model_type);
         let own = own.map_or(&[][..], |(.., own)| own);
-        let mut names = BTreeMap::new();
+        let mut names = OrderedMap::new();
         for tensor in file.tensors() {
             let known = known_name(own, tensor.name()).unwrap_or_else(|| tensor.name().to_owned());
             names.insert(known, tensor.name().to_owned());
         }
-        let mut paired = BTreeMap::new();
+        let mut paired = OrderedMap::new();
         // LLaMA's rows of queries and keys lie in pairs, as its first program rotated them.
         if let Some([heads, kv_heads]) = heads {
             for name in names.keys() {

@@ -1,7 +1,6 @@
 //! Weights that MLX has quantized, that are rounded when they are loaded, and caches of every type, beside what
 //! the same checkpoint gives in FP32.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use galatea_llm::error::Result;
 use galatea_llm::facts::{CheckpointFacts, ModelDuty};
 use galatea_llm::weights::{CheckpointWeights, FolderWeights, GgmlQuantization, RoundedCheckpoint};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
-use galatea_tensor::{DataType, Tensor, bf16};
+use galatea_tensor::{DataType, OrderedMap, Tensor, bf16};
 use serde_json::{Value, json};
 
 const TOKENS: [i64; 7] = [3, 17, 5, 60, 2, 33, 8];
@@ -89,11 +88,11 @@ fn coded(tensor: &Tensor, bits: u32) -> [Tensor; 3] {
     [words, part(scales), part(biases)]
 }
 
-fn write(folder: &Path, config: &Value, tensors: &BTreeMap<String, Tensor>) {
+fn write(folder: &Path, config: &Value, tensors: &OrderedMap<String, Tensor>) {
     std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
     let file = std::fs::File::create(folder.join("model.safetensors")).unwrap();
     let all = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
-    safetensors::write(all, &BTreeMap::new(), file).unwrap();
+    safetensors::write(all, &OrderedMap::new(), file).unwrap();
 }
 
 /// Writes a checkpoint with its layers in MLX's form, but for `plain`; `finer` has 8 bits and the others 4.
@@ -103,7 +102,7 @@ fn write_coded(name: &str, place: &Path, finer: &str, plain: &str) {
     let mut all: Value = serde_json::from_str(&read).unwrap();
     all["quantization"] = json!({ "group_size": 32, "bits": 4, plain: false,
         finer: { "group_size": 32, "bits": 8 } });
-    let mut tensors = BTreeMap::new();
+    let mut tensors = OrderedMap::new();
     for (name, tensor) in source.tensors() {
         let layer = name.strip_suffix(".weight").unwrap_or(name);
         let whole = tensor.shape().len() == 2 && tensor.shape()[1].is_multiple_of(32);
@@ -272,7 +271,7 @@ fn codes_of_other_programs_are_named() {
         (json!({"quantization": {"bits": 7, "group_size": 64}}), "'bits' is 7, expected one of"),
         (json!({"quantization": {"bits": 4, "group_size": 48}}), "'group_size' is 48"),
     ] {
-        write(place.path(), &entry, &BTreeMap::new());
+        write(place.path(), &entry, &OrderedMap::new());
         let error = FolderWeights::open(place.path(), &config(place.path())).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(error.to_string().contains("config.json"), "{error}");
@@ -311,7 +310,7 @@ fn caches_of_every_type_give_almost_the_recorded_logits() {
 }
 
 /// The error of building a checkpoint whose weights are changed.
-fn error(change: impl Fn(&mut BTreeMap<String, Tensor>)) -> String {
+fn error(change: impl Fn(&mut OrderedMap<String, Tensor>)) -> String {
     let mut tensors = safetensors::open(&folder("llama")).unwrap().tensors().clone();
     change(&mut tensors);
     let place = tempfile::tempdir().unwrap();

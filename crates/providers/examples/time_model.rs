@@ -7,14 +7,13 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line program")]
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, ProfileRow, Run, RuntimeError, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 struct Arguments(Vec<String>);
 
@@ -62,7 +61,7 @@ fn milliseconds(time: Duration) -> f64 {
 
 fn print_profile(rows: &[ProfileRow], most: usize) {
     let total: Duration = rows.iter().map(|row| row.time).sum();
-    let mut sums: BTreeMap<(&str, &str), (usize, Duration)> = BTreeMap::new();
+    let mut sums: OrderedMap<(&str, &str), (usize, Duration)> = OrderedMap::new();
     for row in rows {
         let sum = sums.entry((&row.op, &row.kernel)).or_default();
         sum.0 += 1;

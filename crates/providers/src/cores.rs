@@ -3,7 +3,7 @@
 //! On Apple chips sysctl counts them, and the class of a thread's work keeps it there. Linux tells of
 //! each processor in files, and a thread's affinity keeps it on those that are given.
 
-use std::collections::BTreeSet;
+use galatea_tensor::OrderedSet;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub struct HostCores {
     /// True if there are slower ones beside them.
     pub mixed: bool,
     /// The fast ones by the system's numbers, where a thread can be kept on them.
-    numbers: BTreeSet<usize>,
+    numbers: OrderedSet<usize>,
 }
 
 impl HostCores {
@@ -49,7 +49,7 @@ impl HostCores {
     /// Returns the cores of a detected chip.
     fn of_chip(chip: &ChipIdentity, all: usize) -> Self {
         let fast = usize::try_from(chip.fastest_cores()).unwrap_or(all).clamp(1, all.max(1));
-        Self { fast, mixed: chip.clusters.len() > 1 && fast < all, numbers: BTreeSet::new() }
+        Self { fast, mixed: chip.clusters.len() > 1 && fast < all, numbers: OrderedSet::new() }
     }
 
     #[cfg(target_os = "linux")]
@@ -65,17 +65,17 @@ impl HostCores {
 
     #[cfg(not(target_os = "linux"))]
     fn of_system(all: usize) -> Self {
-        Self { fast: all, mixed: false, numbers: BTreeSet::new() }
+        Self { fast: all, mixed: false, numbers: OrderedSet::new() }
     }
 
     /// Returns the cores by CPU number: `fast` are the fast ones if any differ, `allowed` those
     /// that the process may use. A quota may give it fewer than these: `all`.
     #[cfg(target_os = "linux")]
-    fn of_numbers(fast: Option<BTreeSet<usize>>, allowed: BTreeSet<usize>, all: usize) -> Self {
-        let fast: BTreeSet<usize> =
+    fn of_numbers(fast: Option<OrderedSet<usize>>, allowed: OrderedSet<usize>, all: usize) -> Self {
+        let fast: OrderedSet<usize> =
             fast.unwrap_or_default().intersection(&allowed).copied().collect();
         if fast.is_empty() || fast == allowed {
-            return Self { fast: all, mixed: false, numbers: BTreeSet::new() };
+            return Self { fast: all, mixed: false, numbers: OrderedSet::new() };
         }
         Self { fast: fast.len().min(all), mixed: true, numbers: fast }
     }
@@ -91,8 +91,8 @@ impl HostCores {
 
 /// A list as the system prints them: `0-3,8`.
 #[cfg(any(target_os = "linux", test))]
-fn numbers(list: &str) -> Option<BTreeSet<usize>> {
-    let mut found = BTreeSet::new();
+fn numbers(list: &str) -> Option<OrderedSet<usize>> {
+    let mut found = OrderedSet::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
@@ -107,9 +107,9 @@ fn numbers(list: &str) -> Option<BTreeSet<usize>> {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::collections::BTreeSet;
     use std::path::Path;
 
+    use galatea_tensor::OrderedSet;
     use rustix::thread::{CpuSet, sched_setaffinity};
 
     use super::numbers;
@@ -123,7 +123,7 @@ mod linux {
     }
 
     /// The fast processors under `devices`, where the system tells them apart.
-    pub(super) fn fast(devices: &Path) -> Option<BTreeSet<usize>> {
+    pub(super) fn fast(devices: &Path) -> Option<OrderedSet<usize>> {
         // Processors with two kinds of core have a device for each kind.
         if devices.join("cpu_atom/cpus").exists() {
             return read(&devices.join("cpu_core/cpus")).and_then(|list| numbers(&list));
@@ -138,13 +138,13 @@ mod linux {
             let figures: Vec<(usize, f64)> = present.iter().map(of).collect::<Option<_>>()?;
             let most = figures.iter().map(|(_, figure)| *figure).fold(0.0, f64::max);
             let fast = figures.iter().filter(|(_, figure)| *figure >= SHARE * most);
-            let fast: BTreeSet<usize> = fast.map(|(number, _)| *number).collect();
+            let fast: OrderedSet<usize> = fast.map(|(number, _)| *number).collect();
             (fast.len() < present.len()).then_some(fast)
         })
     }
 
     /// Keeps the calling thread on these processors, if there are any.
-    pub(super) fn keep_on(numbers: &BTreeSet<usize>) {
+    pub(super) fn keep_on(numbers: &OrderedSet<usize>) {
         if numbers.is_empty() {
             return;
         }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn lists_of_processors_are_read_as_the_system_prints_them() {
         assert_eq!(numbers("0-2,5\n"), Some([0, 1, 2, 5].into()));
-        assert_eq!(numbers(""), Some(BTreeSet::new()));
+        assert_eq!(numbers(""), Some(OrderedSet::new()));
         for wrong in ["a", "3-1", "0-99999999"] {
             assert_eq!(numbers(wrong), None, "{wrong}");
         }
@@ -258,7 +258,7 @@ mod tests {
         #[test]
         fn this_machine_has_cores() {
             assert!(HostCores::detect().fast >= 1);
-            super::super::linux::keep_on(&BTreeSet::new());
+            super::super::linux::keep_on(&OrderedSet::new());
         }
     }
 }

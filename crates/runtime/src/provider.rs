@@ -1,11 +1,11 @@
 //! Interface of execution providers.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use galatea_graph::{Fact, Graph};
+use galatea_tensor::OrderedMap;
 
 use crate::device_selector::DeviceLanes;
 use crate::error::RuntimeError;
@@ -99,7 +99,7 @@ impl ProviderTraits {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProviderWish<'w> {
     /// Settings of the provider's own by name; None leaves them as they are.
-    pub settings: Option<&'w BTreeMap<String, String>>,
+    pub settings: Option<&'w OrderedMap<String, String>>,
     /// True for somebody who asked for the provider by name: it claims whatever it can run, however soon another
     /// one would be done.
     pub forced: bool,

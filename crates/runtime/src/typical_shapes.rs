@@ -1,8 +1,9 @@
 //! Lengths of a usual run, for predicted times of graphs whose lengths only a run brings.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
+use galatea_tensor::OrderedSet;
 
 /// Lengths that stand for those that only a run brings: the first for which shapes fit.
 const USUAL: &[usize] = &[128, 64, 224, 32, 256, 16, 8, 4, 2, 1];
@@ -23,7 +24,7 @@ pub fn typical_shapes(
     }
     let dims = |fact: &Fact| fact.shape.clone().unwrap_or_default();
     let later = inputs.iter().flat_map(|(_, fact)| dims(fact).into_iter().skip(1));
-    let later: BTreeSet<String> = later.flat_map(|dim| dim.names()).collect();
+    let later: OrderedSet<String> = later.flat_map(|dim| dim.names()).collect();
     first.iter().chain(USUAL).copied().find_map(|length| {
         let fitting = |longer: Option<&str>| {
             let number = |name: &str| {

@@ -1,8 +1,9 @@
 //! Settings of a server, typed: what its front ends listen on, whom they answer, and what is observed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use galatea_tensor::OrderedMap;
 
 use crate::access::AccessControl;
 use crate::app::{ClientLimits, FrontEndRules};
@@ -34,7 +35,7 @@ pub struct ServerOptions {
     /// Model of Vertex AI's predictions; the only one, if empty.
     pub vertex_ai_model: String,
     /// Variables that clouds set, by name.
-    pub cloud_variables: BTreeMap<String, String>,
+    pub cloud_variables: OrderedMap<String, String>,
     /// Limits on what clients send.
     pub limits: ClientLimits,
     /// Rules of the HTTP front ends.

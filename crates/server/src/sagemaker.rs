@@ -1,8 +1,9 @@
 //! Settings of the front end for SageMaker, and the models that came through it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use galatea_tensor::OrderedMap;
 
 /// Variable for the condition that the ping reports: `live` or `ready`.
 pub const PING_MODE: &str = "SAGEMAKER_TRITON_PING_MODE";
@@ -32,7 +33,7 @@ const INVOCATIONS: [(&str, SageMakerInvocation); 3] = [
 /// The models that came through the front end, by the name that SageMaker gives.
 #[derive(Debug, Default)]
 pub(crate) struct HostedModels {
-    models: Mutex<BTreeMap<String, HostedModel>>,
+    models: Mutex<OrderedMap<String, HostedModel>>,
 }
 
 /// A model that SageMaker has loaded.
@@ -46,7 +47,7 @@ pub(crate) struct HostedModel {
 
 impl HostedModels {
     /// Returns the models, locked.
-    pub(crate) fn models(&self) -> MutexGuard<'_, BTreeMap<String, HostedModel>> {
+    pub(crate) fn models(&self) -> MutexGuard<'_, OrderedMap<String, HostedModel>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,9 @@
 //! Shared memory that clients have registered, for tensors that do not travel through the socket.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galatea_serving::{ErrorCode, ServingError};
-use galatea_tensor::{SharedRegion, SharedRegionError};
+use galatea_tensor::{OrderedMap, SharedRegion, SharedRegionError};
 
 /// Names that Triton keeps for itself.
 const RESERVED_PREFIX: &str = "triton_python_backend_shm_region_";
@@ -51,7 +50,7 @@ impl RegionWindow {
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
     allowed: bool,
-    regions: Mutex<BTreeMap<String, Arc<RegisteredRegion>>>,
+    regions: Mutex<OrderedMap<String, Arc<RegisteredRegion>>>,
 }
 
 impl SharedMemory {
@@ -173,7 +172,7 @@ impl SharedMemory {
         Ok(RegionWindow { region, offset, len })
     }
 
-    fn regions(&self) -> MutexGuard<'_, BTreeMap<String, Arc<RegisteredRegion>>> {
+    fn regions(&self) -> MutexGuard<'_, OrderedMap<String, Arc<RegisteredRegion>>> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,10 @@
 //! holds nothing. Who makes a family or a metric that is there already gets the same one, so that instances and models
 //! count together.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use galatea_tensor::OrderedMap;
 
 use crate::error::{ErrorCode, ServingError};
 
@@ -49,12 +50,12 @@ impl fmt::Display for MetricKind {
 }
 
 /// Labels by name.
-pub type MetricLabels = BTreeMap<String, String>;
+pub type MetricLabels = OrderedMap<String, String>;
 
 /// The families that models have made.
 #[derive(Debug, Default)]
 pub struct CustomMetrics {
-    families: Mutex<BTreeMap<String, Weak<CustomFamily>>>,
+    families: Mutex<OrderedMap<String, Weak<CustomFamily>>>,
 }
 
 /// A family of metrics.
@@ -63,7 +64,7 @@ pub struct CustomFamily {
     name: String,
     help: String,
     kind: MetricKind,
-    metrics: Mutex<BTreeMap<MetricLabels, Weak<CustomMetric>>>,
+    metrics: Mutex<OrderedMap<MetricLabels, Weak<CustomMetric>>>,
 }
 
 /// A metric of a family.

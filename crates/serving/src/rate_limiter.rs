@@ -5,8 +5,9 @@
 //! with the smallest product of executions so far and priority is next, so that priority 2 has half the turns of
 //! priority 1. Nobody overtakes it, so that large needs do not starve.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use crate::config::inference::ModelRateLimiter;
 use crate::error::ServingError;
@@ -41,7 +42,7 @@ type ResourceKey = (ResourceDevice, String);
 
 #[derive(Debug)]
 struct LimitedInstance {
-    needs: BTreeMap<ResourceKey, u64>,
+    needs: OrderedMap<ResourceKey, u64>,
     priority: u64,
     executions: u64,
     state: InstanceTurn,
@@ -64,8 +65,8 @@ impl LimitedInstance {
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     explicit: Vec<ResourceLimit>,
-    instances: BTreeMap<InstanceId, LimitedInstance>,
-    in_use: BTreeMap<ResourceKey, u64>,
+    instances: OrderedMap<InstanceId, LimitedInstance>,
+    in_use: OrderedMap<ResourceKey, u64>,
     next: u64,
 }
 
@@ -86,7 +87,7 @@ impl RateLimiter {
         wishes: Option<&ModelRateLimiter>,
         device: ResourceDevice,
     ) -> Result<InstanceId, ServingError> {
-        let mut needs = BTreeMap::new();
+        let mut needs = OrderedMap::new();
         for resource in wishes.map_or(&[][..], |wishes| &wishes.resources) {
             let place = if resource.global { ResourceDevice::Global } else { device };
             self.check_place(&resource.name, resource.global, &needs)?;
@@ -116,7 +117,7 @@ impl RateLimiter {
         &self,
         name: &str,
         global: bool,
-        needs: &BTreeMap<ResourceKey, u64>,
+        needs: &OrderedMap<ResourceKey, u64>,
     ) -> Result<(), ServingError> {
         let known = self.instances.values().flat_map(|instance| instance.needs.keys());
         let clash = known
@@ -185,7 +186,7 @@ impl RateLimiter {
 
     fn grant(&mut self) -> Vec<InstanceId> {
         let waiting = self.instances.iter().filter(|(_, one)| one.state == InstanceTurn::Waiting);
-        let queue: BTreeSet<(u64, InstanceId)> =
+        let queue: OrderedSet<(u64, InstanceId)> =
             waiting.map(|(&id, instance)| (instance.rank(), id)).collect();
         let mut granted = Vec::new();
         for (_, id) in queue {

@@ -42,7 +42,7 @@ fn priority_two_has_half_the_turns() {
     let ids = [1, 2].map(|priority| {
         limiter.register(Some(&wishes(priority, &[("R", true, 1)])), ResourceDevice::Host).unwrap()
     });
-    let mut turns = BTreeMap::new();
+    let mut turns = OrderedMap::new();
     let mut running = limiter.request(ids[0]);
     limiter.request(ids[1]);
     for _ in 0..300 {
@@ -86,8 +86,8 @@ proptest! {
                 limiter.register(Some(&needs), ResourceDevice::Host).unwrap()
             })
             .collect();
-        let mut running = BTreeSet::new();
-        let mut waiting = BTreeSet::new();
+        let mut running = OrderedSet::new();
+        let mut waiting = OrderedSet::new();
         let most_s = needs.iter().map(|need| need.2).max().unwrap_or(0);
         for (at, ask) in script {
             let id = ids[at % ids.len()];

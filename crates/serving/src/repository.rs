@@ -1,11 +1,12 @@
 //! Model repositories on disk: which models and versions there are.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
+
+use galatea_tensor::OrderedMap;
 
 use crate::checkpoint_files::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
@@ -68,7 +69,7 @@ pub struct ModelRepository {
     /// The folder.
     pub path: PathBuf,
     /// Names of models that are not called as their folders, by folder.
-    pub names: BTreeMap<String, String>,
+    pub names: OrderedMap<String, String>,
 }
 
 impl ModelRepository {
@@ -100,7 +101,7 @@ impl ModelRepository {
 
 impl From<&Path> for ModelRepository {
     fn from(path: &Path) -> Self {
-        Self { path: path.to_owned(), names: BTreeMap::new() }
+        Self { path: path.to_owned(), names: OrderedMap::new() }
     }
 }
 
@@ -124,7 +125,7 @@ pub fn scan(
     repositories: &[ModelRepository],
     naming: NameMeaning,
 ) -> Result<Vec<FoundModel>, ServingError> {
-    let mut found: BTreeMap<ModelId, FoundModel> = BTreeMap::new();
+    let mut found: OrderedMap<ModelId, FoundModel> = OrderedMap::new();
     for ModelRepository { path, names } in repositories {
         let unreadable = |error: &dyn std::fmt::Display| {
             ServingError::internal(format!(
@@ -152,7 +153,7 @@ pub fn scan(
     Ok(found.into_values().collect())
 }
 
-fn add(found: &mut BTreeMap<ModelId, FoundModel>, id: ModelId, dir: PathBuf) {
+fn add(found: &mut OrderedMap<ModelId, FoundModel>, id: ModelId, dir: PathBuf) {
     found.entry(id.clone()).and_modify(|model| model.ambiguous = true).or_insert(FoundModel {
         id,
         dir,
@@ -229,7 +230,7 @@ pub struct FolderStamp {
     /// The configuration: `config.pbtxt`, and the folder `configs` of others.
     pub config: u64,
     /// By version.
-    pub versions: BTreeMap<i64, u64>,
+    pub versions: OrderedMap<i64, u64>,
     /// The latest modification of all.
     pub newest: Option<SystemTime>,
 }
@@ -459,7 +460,7 @@ mod tests {
     #[test]
     fn a_folder_may_have_another_name() {
         let root = folder("renamed", &["model", "other"]);
-        let names = BTreeMap::from([("model".to_owned(), "given".to_owned())]);
+        let names = OrderedMap::from([("model".to_owned(), "given".to_owned())]);
         let repository = [ModelRepository { path: root.clone(), names }];
         let found = scan(&repository, NameMeaning::Unique).unwrap();
         let names: Vec<_> = found.iter().map(|model| model.id.name.as_str()).collect();

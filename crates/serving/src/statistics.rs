@@ -1,8 +1,9 @@
 //! Statistics of a model version: counts and durations, as the statistics extension and the metrics report them.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use galatea_tensor::OrderedMap;
 
 use crate::latency::{HistogramSnapshot, LatencyRecorder, LatencyStage, SummarySnapshot};
 
@@ -101,7 +102,7 @@ pub struct ModelStatistics {
     /// By outcome and stage.
     pub inference_stats: InferStatistics,
     /// By response index; decoupled models only.
-    pub response_stats: BTreeMap<String, ResponseStatistics>,
+    pub response_stats: OrderedMap<String, ResponseStatistics>,
     /// By size of the executed batch, ascending.
     pub batch_stats: Vec<BatchStatistics>,
     /// Memory, where it is known.
@@ -250,8 +251,8 @@ struct VersionCounters {
     inference_count: u64,
     execution_count: u64,
     stats: InferStatistics,
-    batches: BTreeMap<u64, BatchStatistics>,
-    failures: BTreeMap<FailureReason, u64>,
+    batches: OrderedMap<u64, BatchStatistics>,
+    failures: OrderedMap<FailureReason, u64>,
     /// By index.
     responses: Vec<ResponseStatistics>,
 }
@@ -459,7 +460,7 @@ impl StatisticsRecorder {
 }
 
 /// Indices that a response had.
-fn by_index(responses: &[ResponseStatistics]) -> BTreeMap<String, ResponseStatistics> {
+fn by_index(responses: &[ResponseStatistics]) -> OrderedMap<String, ResponseStatistics> {
     let counted = responses.iter().enumerate().filter(|(_, of)| **of != Default::default());
     counted.map(|(index, of)| (index.to_string(), *of)).collect()
 }

@@ -4,8 +4,9 @@
 //! other in a circle would wait for ever, so a call that may close one does not queue with the others, see
 //! [`CallGraph`].
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use crate::error::ServingError;
 
@@ -60,7 +61,7 @@ impl WaitingModels {
 /// instances of a greater depth, so nobody waits in a circle. What was queued before a circle was seen is safe: it takes
 /// its last call to close it, and that one is not queued.
 #[derive(Debug, Default)]
-pub(crate) struct CallGraph(Mutex<BTreeMap<String, BTreeSet<String>>>);
+pub(crate) struct CallGraph(Mutex<OrderedMap<String, OrderedSet<String>>>);
 
 impl CallGraph {
     /// Notes a call; whether the model called leads back to its caller, as far as anybody knows.
@@ -69,7 +70,7 @@ impl CallGraph {
         if !edges.get(caller).is_some_and(|known| known.contains(called)) {
             edges.entry(caller.to_owned()).or_default().insert(called.to_owned());
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = OrderedSet::new();
         let mut left = vec![called];
         while let Some(model) = left.pop() {
             if model == caller {

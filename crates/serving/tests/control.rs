@@ -1,6 +1,5 @@
 //! Loading, unloading and changing models while they serve, over a backend that answers with what its file says.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ use galatea_serving::{
     ControlMode, Core, CoreOptions, ErrorCode, InferenceRequest, InferenceResponse, ResponseSink,
     ServingError, batch,
 };
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 mod handles;
 
@@ -684,7 +683,7 @@ fn random_scripts_keep_to_the_rules() {
     for script in 0..60 {
         let disk = Repository::new();
         let served = disk.explicit(&[]);
-        let mut models = BTreeMap::from(["a", "b", "c"].map(|name| (name, Expected::default())));
+        let mut models = OrderedMap::from(["a", "b", "c"].map(|name| (name, Expected::default())));
         for number in 0..40 {
             let name = ["a", "b", "c"][usize::try_from(draw() % 3).unwrap()];
             step(draw(), name, &served, &disk, models.get_mut(name).unwrap());

@@ -1,6 +1,5 @@
 //! Packages of Core ML served from a repository: shapes, functions, labels and states.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -16,7 +15,7 @@ use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{CorrelationId, InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, InferenceRequest, InferenceResponse, ServingError};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 fn array(name: &str, shape: &[usize], shapes: FeatureShapes) -> ModelFeature {
     let kind =
@@ -102,7 +101,7 @@ fn write(folder: &Path, functions: Vec<(mil::MilFunction, WrittenDescription)>) 
         program: mil::MilProgram { functions: names.iter().cloned().zip(programs).collect() },
         functions: described,
         default_function: names[0].clone(),
-        info: CoreMlModelInfo { metadata: BTreeMap::new(), ..CoreMlModelInfo::default() },
+        info: CoreMlModelInfo { metadata: OrderedMap::new(), ..CoreMlModelInfo::default() },
     };
     write_package(&version.join("model.mlpackage"), &package).unwrap();
 }

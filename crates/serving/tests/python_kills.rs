@@ -15,7 +15,6 @@
 
 mod python;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +25,7 @@ use galatea_serving::Core;
 use galatea_serving::backend::ModelBackend;
 use galatea_serving::backend::python::PythonBackend;
 use galatea_serving::core::UnloadDependents;
+use galatea_tensor::OrderedSet;
 
 use self::python::{PATIENCE, answer, ints, options, python, request, send, write_model};
 
@@ -71,7 +71,7 @@ struct Counts {
     lost: AtomicU64,
     /// Answers behind the last one.
     again: AtomicU64,
-    pids: Mutex<BTreeSet<i32>>,
+    pids: Mutex<OrderedSet<i32>>,
     stop: AtomicBool,
 }
 
@@ -105,8 +105,8 @@ fn ask(core: &Core, counts: &Counts, client: u64) {
 }
 
 /// Kills workers that have answered, one after the other, so many in all.
-fn kill(counts: &Counts, kills: usize) -> BTreeSet<i32> {
-    let mut killed = BTreeSet::new();
+fn kill(counts: &Counts, kills: usize) -> OrderedSet<i32> {
+    let mut killed = OrderedSet::new();
     let mut last = Instant::now();
     while killed.len() < kills {
         let found = counts.pids.lock().unwrap().difference(&killed).next().copied();

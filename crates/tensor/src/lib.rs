@@ -13,6 +13,7 @@ mod element;
 mod error;
 mod layout;
 mod memory;
+mod ordered;
 mod parts;
 mod shared_block;
 mod shared_region;
@@ -31,6 +32,10 @@ pub use half::{bf16, f16};
 pub use layout::{MAX_RANK, ViewLayout, broadcast_shapes, checked_elements, contiguous_strides};
 pub use memory::{
     ALIGNMENT, AccessAdvice, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes, advise,
+};
+pub use ordered::{
+    OccupiedEntry, OrderedEntry, OrderedIntoIter, OrderedIter, OrderedIterMut, OrderedKeys,
+    OrderedMap, OrderedSet, VacantEntry,
 };
 pub use parts::{OwnedParts, check_part};
 pub use shared_block::SharedBlock;

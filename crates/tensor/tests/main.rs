@@ -8,5 +8,6 @@
     reason = "a test fails by panicking and says on the terminal what it skips"
 )]
 
+mod ordered;
 mod small_types;
 mod views;

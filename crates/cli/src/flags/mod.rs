@@ -7,7 +7,7 @@ mod old;
 mod table;
 mod together;
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use clap::error::ErrorKind;
 
@@ -25,7 +25,7 @@ pub const CLOUD_ADDRESS: &str = "cloud address";
 pub const OPENAI_ADDRESS: &str = "openai address";
 
 /// Values of each flag, in the order given.
-type FlagValues = BTreeMap<&'static str, Vec<String>>;
+type FlagValues = OrderedMap<&'static str, Vec<String>>;
 
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
@@ -34,9 +34,9 @@ pub struct ServerFlags {
     /// Flags given by their old name, and what was made of them.
     replaced: Vec<(&'static str, String)>,
     /// The variables of [`ENVIRONMENT`] that are set.
-    environment: BTreeMap<&'static str, String>,
+    environment: OrderedMap<&'static str, String>,
     /// Defaults that the environment changes.
-    defaults: BTreeMap<&'static str, String>,
+    defaults: OrderedMap<&'static str, String>,
     bind_all: bool,
 }
 

@@ -1,12 +1,11 @@
 //! Measurements of a graph with its settings.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, PlacementReport, ProfileRow, Run, Session, SessionExplanation};
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 use serde_json::{Value, json};
 
 use super::page::{ReportPage, TableCell};
@@ -245,7 +244,7 @@ impl ReportVariant {
     fn facts(&self) -> Result<Vec<(String, String)>, String> {
         let original = model::load(&self.path, self.settings.session.function.name.as_deref())?;
         let graph = self.session.graph();
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counts: OrderedMap<String, usize> = OrderedMap::new();
         for node in &graph.nodes {
             *counts.entry(node.operator_name()).or_default() += 1;
         }
@@ -332,7 +331,7 @@ impl VariantFindings {
 
     /// Each unit's predicted time beside what its kernels took.
     fn units(&self) -> Vec<Vec<TableCell>> {
-        let mut units: BTreeMap<&str, (f64, Option<f64>)> = BTreeMap::new();
+        let mut units: OrderedMap<&str, (f64, Option<f64>)> = OrderedMap::new();
         for node in self.explained.partitions.iter().flatten() {
             units.entry(&node.provider).or_default().0 += node.cost_ns / 1e6;
         }
@@ -358,7 +357,7 @@ impl VariantFindings {
     }
 
     fn roofline(&self) -> Result<Option<String>, String> {
-        let mut points: BTreeMap<(&str, &str), RooflinePoint> = BTreeMap::new();
+        let mut points: OrderedMap<(&str, &str), RooflinePoint> = OrderedMap::new();
         let all: f64 = self.kernels().map(|row| row.time.as_secs_f64()).sum();
         for row in self.kernels() {
             let point = points.entry((&row.op, &row.kernel)).or_insert_with(|| RooflinePoint {

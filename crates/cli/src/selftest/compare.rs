@@ -1,7 +1,8 @@
 //! `galatea selftest --compare`: two reports beside each other.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+
+use galatea_tensor::OrderedMap;
 
 use super::line::{self, SelftestLine, number};
 use crate::table::table;
@@ -28,7 +29,7 @@ fn read(path: &Path) -> Result<Vec<SelftestLine>, String> {
 }
 
 /// Lines of a report by subject and unit.
-fn by_name(lines: &[SelftestLine]) -> BTreeMap<[&str; 2], &SelftestLine> {
+fn by_name(lines: &[SelftestLine]) -> OrderedMap<[&str; 2], &SelftestLine> {
     lines.iter().map(|line| ([line.subject.as_str(), line.unit.as_str()], line)).collect()
 }
 

@@ -1,7 +1,6 @@
 //! Features of Core ML that serving uses, through the worker: surfaces and backings, ranges, states, and functions. Where there
 //! is no Core ML, the worker runs the interpreter.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use galatea_coreml::engine::{
 use galatea_coreml::{ConvertOptions, NewFunction, NewState, convert_functions};
 use galatea_formats::coreml::{NewPackage, write_package};
 use galatea_graph::{Attributes, Dim, Fact, Graph, ONNX_DOMAIN, ValueId};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::line::{SubjectOutcome, SubjectReport};
 use super::task::{SelftestEffort, SubjectTask};
@@ -188,7 +187,7 @@ pub(super) fn ranges(task: &SubjectTask) -> SubjectOutcome {
 
 /// Runs lengths from a list.
 pub(super) fn enumerated(task: &SubjectTask) -> SubjectOutcome {
-    let bucket = |rows: usize| BTreeMap::from([("rows".to_owned(), rows)]);
+    let bucket = |rows: usize| OrderedMap::from([("rows".to_owned(), rows)]);
     let buckets = [1, 5, 16].map(bucket).to_vec();
     lengths(task, &ConvertOptions { buckets, ..ConvertOptions::default() })
 }

@@ -1,6 +1,6 @@
 //! One line of a report: what a subject gave on a unit.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,11 +49,11 @@ pub(super) struct SubjectReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     /// Numbers, whose names end in their units.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) figures: BTreeMap<String, f64>,
+    #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
+    pub(super) figures: OrderedMap<String, f64>,
     /// Texts, such as names and versions.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) facts: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
+    pub(super) facts: OrderedMap<String, String>,
     /// Row of the package for the report of `--json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<Value>,

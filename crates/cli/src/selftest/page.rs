@@ -1,8 +1,9 @@
 //! The end of a report: what works, what fell back and why, and what was measured.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+
+use galatea_tensor::OrderedMap;
 
 use super::line::{SelftestLine, SelftestVerdict, number};
 use crate::table::table;
@@ -73,7 +74,7 @@ fn counts(lines: &[SelftestLine]) -> String {
 
 /// Subjects of an outcome by their reasons.
 fn reasons(lines: &[SelftestLine], verdict: SelftestVerdict) -> Vec<(String, Vec<String>)> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut found: OrderedMap<String, Vec<String>> = OrderedMap::new();
     for line in lines.iter().filter(|line| line.report.outcome == verdict) {
         let reason = line.report.reason.as_deref().unwrap_or_default();
         let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ");

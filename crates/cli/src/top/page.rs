@@ -1,6 +1,6 @@
 //! A page of metrics in Prometheus' text format, read back.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 /// The most series that are read of a page.
 const MOST: usize = 200_000;
@@ -8,7 +8,7 @@ const MOST: usize = 200_000;
 /// A number of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MetricSeries {
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) labels: OrderedMap<String, String>,
     pub(super) value: f64,
 }
 
@@ -21,12 +21,12 @@ impl MetricSeries {
 
 /// A page: its series by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct MetricsPage(BTreeMap<String, Vec<MetricSeries>>);
+pub(super) struct MetricsPage(OrderedMap<String, Vec<MetricSeries>>);
 
 impl MetricsPage {
     /// Reads a page. Lines that are no series, such as comments, are passed over: a newer server may write more.
     pub(super) fn parse(text: &str) -> Self {
-        let mut all: BTreeMap<String, Vec<MetricSeries>> = BTreeMap::new();
+        let mut all: OrderedMap<String, Vec<MetricSeries>> = OrderedMap::new();
         for (name, series) in text.lines().filter_map(series).take(MOST) {
             all.entry(name).or_default().push(series);
         }
@@ -69,7 +69,7 @@ fn series(line: &str) -> Option<(String, MetricSeries)> {
         }
         None => {
             let (name, rest) = line.split_once(' ')?;
-            (name, BTreeMap::new(), rest)
+            (name, OrderedMap::new(), rest)
         }
     };
     let value = rest.split_whitespace().next()?.parse().ok()?;
@@ -77,8 +77,8 @@ fn series(line: &str) -> Option<(String, MetricSeries)> {
 }
 
 /// The labels up to the brace that ends them, and what follows.
-fn labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
-    let mut labels = BTreeMap::new();
+fn labels(text: &str) -> Option<(OrderedMap<String, String>, &str)> {
+    let mut labels = OrderedMap::new();
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches([',', ' ']);

@@ -1,8 +1,8 @@
 //! Activity of a server, computed from two readings of its metrics.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use galatea_tensor::{OrderedMap, OrderedSet};
 use serde::Serialize;
 
 use super::page::MetricsPage;
@@ -49,8 +49,8 @@ pub(super) struct MachineSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) memory_total_bytes: Option<f64>,
     /// Watts by unit.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) watts: BTreeMap<String, f64>,
+    #[serde(skip_serializing_if = "OrderedMap::is_empty")]
+    pub(super) watts: OrderedMap<String, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) celsius: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ impl LookPair<'_> {
     fn gpus(&self) -> Vec<GpuSnapshot> {
         let names = ["metal_gpu_utilization_percent", "metal_memory_stats"];
         let series = names.iter().flat_map(|name| self.now.all(name));
-        let known: BTreeMap<&str, &str> =
+        let known: OrderedMap<&str, &str> =
             series.map(|series| (series.label("gpu"), series.label("name"))).collect();
         let of = |(gpu, name): (&str, &str)| {
             let labels = [("gpu", gpu)];
@@ -225,8 +225,8 @@ impl LookPair<'_> {
         let counted = self.now.all("nv_inference_request_success").iter();
         let counted = counted.map(|one| (one.label("model"), one.label("version")));
         let indexed = index.iter().map(|one| (one.model.as_str(), one.version.as_str()));
-        let mut known: BTreeSet<(&str, &str)> = counted.chain(indexed).collect();
-        let served: BTreeSet<&str> = known.iter().map(|(model, _)| *model).collect();
+        let mut known: OrderedSet<(&str, &str)> = counted.chain(indexed).collect();
+        let served: OrderedSet<&str> = known.iter().map(|(model, _)| *model).collect();
         let language = self.now.all("vllm:num_requests_running").iter();
         let language = language.map(|one| one.label("model_name"));
         known.extend(language.filter(|name| !served.contains(name)).map(|name| (name, "")));

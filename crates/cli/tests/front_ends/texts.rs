@@ -1,6 +1,5 @@
 //! Requests of texts take the way of all requests: queues, the rate limiter, traces, and the end of a version.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,6 +13,7 @@ use galatea_serving::backend::{
 use galatea_serving::core::{LoadOverrides, UnloadDependents};
 use galatea_serving::generate::GenerateRequest;
 use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest, ServingError};
+use galatea_tensor::OrderedMap;
 use serde_json::{Value, json};
 
 use crate::client::{get, json_of, post};
@@ -39,10 +39,10 @@ fn configured(folder: &Path, config: &str) {
 }
 
 /// The names of the stages in a file of traces, by the model.
-fn stages(file: &Path) -> BTreeMap<String, Vec<Vec<String>>> {
+fn stages(file: &Path) -> OrderedMap<String, Vec<Vec<String>>> {
     let entries = json_of(&fs::read_to_string(file).unwrap());
     let entries = entries.as_array().unwrap();
-    let mut found: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+    let mut found: OrderedMap<String, Vec<Vec<String>>> = OrderedMap::new();
     for trace in entries.iter().filter(|entry| entry.get("model_name").is_some()) {
         let own = entries.iter().filter(|entry| entry["id"] == trace["id"]);
         let stamps = own.filter_map(|entry| entry["timestamps"].as_array()).flatten();
@@ -268,8 +268,8 @@ fn what_the_engine_refuses_is_counted_as_refused() {
     assert!(fixture.runtime.block_on(stream.next()).is_err());
     let row = fixture.server.app().core().metrics_snapshot().remove(0);
     let failures = row.failures.iter().map(|(reason, count)| (reason.name(), *count));
-    let failures: BTreeMap<&str, u64> = failures.filter(|(_, count)| *count > 0).collect();
-    assert_eq!((failures, row.execution_count), (BTreeMap::from([("OTHER", 1)]), 0));
+    let failures: OrderedMap<&str, u64> = failures.filter(|(_, count)| *count > 0).collect();
+    assert_eq!((failures, row.execution_count), (OrderedMap::from([("OTHER", 1)]), 0));
     drop((stream, served));
     assert!(fixture.stop());
 }

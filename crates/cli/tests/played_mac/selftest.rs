@@ -1,13 +1,13 @@
 //! `galatea selftest` on Macs.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use serde_json::Value;
 
 use crate::galatea;
 
 /// Lines of a report of the selftest, by subject and device.
-type ReportLines = BTreeMap<String, Value>;
+type ReportLines = OrderedMap<String, Value>;
 
 /// Runs the selftest with these arguments.
 fn selftest(mac: &str, arguments: &[&str]) -> ReportLines {

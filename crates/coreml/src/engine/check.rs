@@ -1,9 +1,7 @@
 //! Checks that the inputs of a prediction fit the model, before it runs.
 
-use std::collections::BTreeMap;
-
 use galatea_formats::coreml::{FeatureType, ModelFeature};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::{EngineError, EngineErrorKind, EngineInterface, NamedTensor, StateNumber};
 
@@ -37,7 +35,7 @@ pub(super) fn inputs(
     interface: &EngineInterface,
     given: Vec<NamedTensor>,
 ) -> Result<Vec<Option<Tensor>>, EngineError> {
-    let mut by_name = BTreeMap::new();
+    let mut by_name = OrderedMap::new();
     for (name, tensor) in given {
         if !interface.inputs.iter().any(|feature| feature.name == name) {
             let names: Vec<&str> = interface.inputs.iter().map(|one| one.name.as_str()).collect();
@@ -91,7 +89,7 @@ pub(super) fn same_states(
     own: &EngineInterface,
     other: &EngineInterface,
 ) -> Result<(), EngineError> {
-    let described = |interface: &EngineInterface| -> BTreeMap<String, String> {
+    let described = |interface: &EngineInterface| -> OrderedMap<String, String> {
         let row = |feature: &ModelFeature| (feature.name.clone(), format!("{:?}", feature.kind));
         interface.states.iter().map(row).collect()
     };

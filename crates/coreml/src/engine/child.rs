@@ -1,6 +1,6 @@
 //! The worker's side: answers requests until the socket closes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use galatea_apple::qos::ThreadQos;
-use galatea_tensor::{SharedBlock, Tensor};
+use galatea_tensor::{OrderedMap, SharedBlock, Tensor};
 
 use super::wire::{
     self, EmptyReply, FailedReply, OutputRoom, PredictCommand, WorkerAnswer, WorkerAsk,
@@ -59,7 +59,7 @@ struct WorkerChild {
     models: Mutex<HashMap<u64, Arc<HeldBlocks>>>,
     blocks: Mutex<HashMap<u64, Arc<SharedBlock>>>,
     /// Outputs that had no room, by prediction.
-    kept: Mutex<BTreeMap<u64, Vec<NamedTensor>>>,
+    kept: Mutex<OrderedMap<u64, Vec<NamedTensor>>>,
     socket: Mutex<UnixStream>,
 }
 

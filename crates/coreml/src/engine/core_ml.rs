@@ -1,6 +1,5 @@
 //! Core ML as an engine. Off macOS every call says that there is none.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,7 +11,7 @@ use galatea_apple::coreml::{
     PredictionSubmission, ShapeConstraint,
 };
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedMap, Tensor};
 
 use super::surface_pool::SurfacePool;
 use super::{
@@ -175,7 +174,7 @@ struct LoadedFunction {
 /// The states of a model's functions.
 #[derive(Debug, Default)]
 struct FunctionStates {
-    states: Mutex<BTreeMap<StateNumber, HeldState>>,
+    states: Mutex<OrderedMap<StateNumber, HeldState>>,
     last: AtomicU64,
 }
 
@@ -331,7 +330,7 @@ fn answer(
     if let Some(pool) = surfaces {
         completed.submission.inputs.into_iter().for_each(|(_, array)| pool.give_back(array));
     }
-    let mut backings: BTreeMap<String, MultiArray> =
+    let mut backings: OrderedMap<String, MultiArray> =
         completed.submission.backings.into_iter().collect();
     let mut all = Vec::new();
     for (name, output) in outputs {

@@ -1,6 +1,5 @@
 //! Core ML as an engine, on doubles of its classes that the interpreter plays.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use galatea_doubles::c::PlayedMac;
@@ -11,6 +10,7 @@ use galatea_doubles::objc::core_ml::{
 };
 use galatea_doubles::objc::runtime::{LiveInstances, live_blocks, live_objects};
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
+use galatea_tensor::OrderedMap;
 
 use super::super::interpreter::InterpretedModel;
 use super::*;
@@ -108,7 +108,7 @@ impl PlayedModel for PlayedProgram {
         });
         let features = &self.model.interface().states;
         let names = features.iter().map(|one| one.name.clone());
-        let mut held: BTreeMap<String, Tensor> = names.zip(states.iter().map(tensor)).collect();
+        let mut held: OrderedMap<String, Tensor> = names.zip(states.iter().map(tensor)).collect();
         let outputs = self.model.run_on(given.collect(), &mut held).map_err(failed)?;
         for (feature, state) in features.iter().zip(states) {
             *state = played(&held[&feature.name]);

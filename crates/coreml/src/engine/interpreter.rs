@@ -1,6 +1,5 @@
 //! The engine that every machine has: the package is read and runs on the processor.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use galatea_formats::coreml::{self, FeatureType, ModelFeature};
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, converted};
 use galatea_runtime::{CompileRequest, Executable, ExecutionProvider, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::{
     CoreMlEngine, EngineError, EngineErrorKind, EngineInterface, EngineLoadOptions, EngineModel,
@@ -114,12 +113,12 @@ impl CoreMlEngine for ProgramInterpreter {
 }
 
 /// Tensors of a state by name; one prediction at a time has them.
-type InterpreterState = Arc<Mutex<BTreeMap<String, Tensor>>>;
+type InterpreterState = Arc<Mutex<OrderedMap<String, Tensor>>>;
 
 /// The states of a model's functions.
 #[derive(Default)]
 struct InterpreterStates {
-    states: Mutex<BTreeMap<StateNumber, InterpreterState>>,
+    states: Mutex<OrderedMap<StateNumber, InterpreterState>>,
     last: AtomicU64,
 }
 
@@ -166,7 +165,7 @@ fn own(state: Tensor, lent: &[Tensor]) -> Result<Tensor, EngineError> {
 }
 
 impl InterpretedModel {
-    fn states(&self) -> MutexGuard<'_, BTreeMap<StateNumber, InterpreterState>> {
+    fn states(&self) -> MutexGuard<'_, OrderedMap<StateNumber, InterpreterState>> {
         self.kept.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -229,7 +228,7 @@ impl InterpretedModel {
     pub(super) fn run_on(
         &self,
         given: Vec<NamedTensor>,
-        states: &mut BTreeMap<String, Tensor>,
+        states: &mut OrderedMap<String, Tensor>,
     ) -> Result<Vec<NamedTensor>, EngineError> {
         if states.is_empty() {
             return self.run(given, None);
@@ -268,7 +267,7 @@ impl EngineModel for InterpretedModel {
             let failed = |error| EngineError::new(EngineErrorKind::Memory, format!("{error}"));
             Ok((feature.name.clone(), Tensor::zeros(dtype, shape).map_err(failed)?))
         };
-        let zeros: Result<BTreeMap<_, _>, EngineError> =
+        let zeros: Result<OrderedMap<_, _>, EngineError> =
             self.interface.states.iter().map(zeros).collect();
         let number = self.kept.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.states().insert(number, Arc::new(Mutex::new(zeros?)));

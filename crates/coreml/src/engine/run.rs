@@ -1,6 +1,5 @@
 //! A partition as a package that an engine runs.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use galatea_runtime::{
     CompileMode, Executable, PartitionReport, PartitionRun, PlacedOperator, RunFence, RuntimeError,
     SessionOptions,
 };
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 
 use super::cache::{self, CompiledCache, CompiledPackage};
 use super::records::TextRecords;
@@ -73,7 +72,7 @@ pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions
 ///
 /// # Errors
 /// Names a setting that is none of these, or its value.
-pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<ChosenEngine>, String> {
+pub fn chosen(settings: &OrderedMap<String, String>) -> Result<Option<ChosenEngine>, String> {
     let mut choice = EngineChoice::default();
     for (name, value) in settings {
         let unknown = || Err(format!("'{name}' found, expected one of {}", EngineChoice::NAMES));

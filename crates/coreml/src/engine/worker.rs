@@ -4,7 +4,6 @@
 //! are lost with their process. A model during whose predictions several workers end is refused from then
 //! on, and between such ends the next start waits longer and longer.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use galatea_runtime::worker::{
     OnDemandSupervisor, RestartCounter, RestartHistory, RestartPolicy, RestartRest,
     SharedWorkerKind, WorkerGeneration, WorkerKind,
 };
+use galatea_tensor::OrderedMap;
 
 use super::connection::{
     AnswerCallback, RequestBlock, WorkerCommand, WorkerConnection, WorkerLimits,
@@ -243,7 +243,7 @@ struct SupervisedModel {
     /// Ends of workers while one of the model's functions predicted or was loaded.
     ends: Arc<Mutex<RestartHistory>>,
     /// The most bytes that each output has had.
-    sizes: Mutex<BTreeMap<String, usize>>,
+    sizes: Mutex<OrderedMap<String, usize>>,
     kept: Arc<WorkerStates>,
 }
 
@@ -251,7 +251,7 @@ struct SupervisedModel {
 #[derive(Default)]
 struct WorkerStates {
     /// The worker and its number of each.
-    states: Mutex<BTreeMap<StateNumber, (u64, StateNumber)>>,
+    states: Mutex<OrderedMap<StateNumber, (u64, StateNumber)>>,
     last: AtomicU64,
 }
 

@@ -7,11 +7,9 @@
 
 mod interval;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor};
 
 use interval::NumberInterval;
 
@@ -40,16 +38,16 @@ pub(super) struct GraphRanges<'g> {
     graph: &'g Graph,
     facts: &'g [Option<Fact>],
     intervals: Vec<Option<NumberInterval>>,
-    excesses: BTreeMap<ValueId, Fp16Excess>,
-    wide: BTreeSet<usize>,
+    excesses: OrderedMap<ValueId, Fp16Excess>,
+    wide: OrderedSet<usize>,
 }
 
 /// The nodes of a graph in running order that are computed in FP32 whatever the inputs of a run are, by their first
 /// results.
-pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
+pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> OrderedSet<String> {
     let intervals = vec![None; graph.values().len()];
-    let excesses = BTreeMap::new();
-    let wide = BTreeSet::new();
+    let excesses = OrderedMap::new();
+    let wide = OrderedSet::new();
     let mut ranges = GraphRanges { graph, facts, intervals, excesses, wide };
     for (index, node) in graph.nodes.iter().enumerate() {
         ranges.visit(index, node);

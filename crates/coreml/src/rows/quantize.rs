@@ -1,13 +1,12 @@
 //! Values of few bits with scales: weights stay compressed in the package, activations pass through
 //! `quantize` and `dequantize`, which Core ML's compiler makes one with what lies between.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::mil::{MilArg, MilElement, MilOperation, MilValue, MilVar};
 use galatea_graph::Node;
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear, ScaleGrouping};
-use galatea_tensor::{DataType, SmallType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, SmallType, Tensor};
 
 use super::EmitRow;
 use crate::emit::ProgramEmitter;
@@ -224,7 +223,7 @@ fn affine(
         Ok::<_, UnwritableNode>(Arc::new(MilValue::Tensor(element, tensor)))
     };
     let axis = Tensor::scalar(small(scales.axis.unwrap_or(0))?);
-    let attributes = BTreeMap::from([
+    let attributes = OrderedMap::from([
         ("quantized_data".to_owned(), Arc::new(MilValue::Tensor(stored, codes.clone()))),
         ("scale".to_owned(), number(&scales.scale, float)?),
         ("zero_point".to_owned(), number(&scales.zero, stored)?),
@@ -283,7 +282,7 @@ fn blocks(
     };
     let scale = shaped(&scale, float.stored_as(), &shape)?;
     let data = shaped(codes, bytes, codes.shape())?;
-    let mut inputs = BTreeMap::from([
+    let mut inputs = OrderedMap::from([
         ("data".to_owned(), value(stored, data)),
         ("scale".to_owned(), value(float, scale)),
     ]);

@@ -5,14 +5,13 @@
 
 mod palette;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::mil::{
     MilArgument, MilBuilder, MilElement, MilOperation, MilValue, MilVar,
 };
 use galatea_graph::converted;
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::unwritable::{Result, UnwritableNode, small_all};
 
@@ -126,7 +125,7 @@ fn inputs(operator: &str, all: Vec<(&str, MilValue)>) -> MilOperation {
     let named = all
         .into_iter()
         .map(|(name, value)| (name.to_owned(), vec![MilArgument::Value(Arc::new(value))]));
-    let inputs: BTreeMap<String, Vec<MilArgument>> = named.collect();
+    let inputs: OrderedMap<String, Vec<MilArgument>> = named.collect();
     MilOperation { operator: operator.to_owned(), inputs, ..MilOperation::default() }
 }
 

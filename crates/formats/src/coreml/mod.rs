@@ -26,13 +26,12 @@ pub use feature::{ColorOrder, FeatureShapes, FeatureType, ModelFeature};
 pub use import::operators;
 pub use write::{NewPackage, WrittenDescription, write_package};
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use galatea_graph::Graph;
-use galatea_tensor::MappedFile;
+use galatea_tensor::{MappedFile, OrderedMap};
 use prost::Message;
 
 use proto::ModelKind;
@@ -79,7 +78,7 @@ pub struct CoreMlModelInfo {
     /// Its licence.
     pub license: String,
     /// Free text by key.
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: OrderedMap<String, String>,
 }
 
 /// A function of a model.

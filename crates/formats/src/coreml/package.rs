@@ -1,8 +1,8 @@
 //! The folder of a package: `PackageManifest.json`, the model, and its weights.
 
-use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use galatea_tensor::OrderedMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::CoreMlError;
@@ -15,7 +15,7 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 #[serde(rename_all = "camelCase")]
 pub(super) struct PackageManifest {
     pub(super) file_format_version: String,
-    pub(super) item_info_entries: BTreeMap<String, ManifestItem>,
+    pub(super) item_info_entries: OrderedMap<String, ManifestItem>,
     pub(super) root_model_identifier: String,
 }
 

@@ -1,9 +1,7 @@
 //! ML programs: their functions as graphs, beside what the model's description says of them.
 
-use std::collections::BTreeMap;
-
 use galatea_graph::Graph;
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, OrderedMap};
 
 use super::error::CoreMlError;
 use super::feature::{FeatureType, ModelFeature};
@@ -170,7 +168,7 @@ fn ordered(
     ids: &[galatea_graph::ValueId],
     features: Vec<ModelFeature>,
 ) -> Vec<ModelFeature> {
-    let mut by_name: BTreeMap<String, ModelFeature> =
+    let mut by_name: OrderedMap<String, ModelFeature> =
         features.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
     ids.iter().filter_map(|&id| by_name.remove(&graph.value(id).name)).collect()
 }

@@ -195,7 +195,7 @@ fn manifest(weights: bool) -> PackageManifest {
         path: path.to_owned(),
     };
     let root = "6B2F0E3C-3C5B-4E0B-9D63-6D6F64656C00".to_owned();
-    let mut entries = std::collections::BTreeMap::new();
+    let mut entries = galatea_tensor::OrderedMap::new();
     entries.insert(root.clone(), item("model.mlmodel", MODEL, "CoreML Model Specification"));
     if weights {
         let identifier = "6B2F0E3C-3C5B-4E0B-9D63-776569676874".to_owned();

@@ -1,9 +1,9 @@
 //! Values by key.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
+use galatea_tensor::OrderedMap;
 
 use super::cursor::GgufCursor;
 use crate::checkpoint::{CheckpointError, CheckpointErrorKind};
@@ -421,7 +421,7 @@ impl<'a> FromValue<'a> for &'a GgufArray {
 #[derive(Clone, Debug, Default)]
 pub struct GgufMetadata {
     entries: Vec<(String, GgufValue)>,
-    places: BTreeMap<String, usize>,
+    places: OrderedMap<String, usize>,
 }
 
 impl GgufMetadata {

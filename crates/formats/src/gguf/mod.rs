@@ -13,10 +13,10 @@ mod metadata;
 mod split;
 mod write;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::Bytes;
+use galatea_tensor::OrderedMap;
 
 use crate::checkpoint::{CheckpointError, FileSource};
 pub use crate::ggml_type::GgmlType;
@@ -44,7 +44,7 @@ pub struct GgufFile {
     version: u32,
     metadata: GgufMetadata,
     tensors: Vec<TensorEntry>,
-    places: BTreeMap<String, usize>,
+    places: OrderedMap<String, usize>,
     files: Vec<OnnxFile>,
 }
 
@@ -115,7 +115,7 @@ impl GgufFile {
             version,
             metadata,
             tensors: Vec::new(),
-            places: BTreeMap::new(),
+            places: OrderedMap::new(),
             files: source.file.clone().into_iter().collect(),
         };
         all.append(tensors)?;

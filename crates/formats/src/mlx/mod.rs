@@ -7,9 +7,7 @@
 
 #![deny(clippy::indexing_slicing, clippy::as_conversions)]
 
-use std::collections::BTreeMap;
-
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 use serde_json::Value;
 
 use crate::blocks::{BlockMatrix, CodeFormat, CodeMeaning, GroupRows};
@@ -33,7 +31,7 @@ pub struct LayerFormat {
 pub struct MlxQuantization {
     default: LayerFormat,
     /// By layer; `None` is a layer that stays as it is.
-    layers: BTreeMap<String, Option<LayerFormat>>,
+    layers: OrderedMap<String, Option<LayerFormat>>,
 }
 
 impl MlxQuantization {
@@ -49,7 +47,7 @@ impl MlxQuantization {
             CheckpointError::invalid(format!("expected an object, found {entry}")).at(KEY)
         })?;
         let default = layer_format(entry, None).map_err(|error| error.at(KEY))?;
-        let mut layers = BTreeMap::new();
+        let mut layers = OrderedMap::new();
         for (name, value) in entry {
             let format = match value {
                 Value::Object(entry) => layer_format(entry, Some(default))

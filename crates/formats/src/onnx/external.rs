@@ -1,11 +1,10 @@
 //! Tensor data in files beside the model.
 
-use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_graph::limits;
-use galatea_tensor::{Allocation, MappedFile};
+use galatea_tensor::{Allocation, MappedFile, OrderedMap};
 
 use super::OnnxFile;
 use super::error::{FieldPath, OnnxError, OnnxErrorKind};
@@ -17,7 +16,7 @@ use super::proto::StringStringEntryProto;
 pub(super) struct ExternalData<'a> {
     folder: Option<&'a Path>,
     /// By location: where that is, and the file.
-    files: BTreeMap<String, (PathBuf, Arc<MappedFile>)>,
+    files: OrderedMap<String, (PathBuf, Arc<MappedFile>)>,
     /// True if the model itself is a mapped file too.
     model_is_mapped: bool,
     dense_bytes: usize,
@@ -48,7 +47,7 @@ impl<'a> ExternalData<'a> {
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
         Self {
             folder,
-            files: BTreeMap::new(),
+            files: OrderedMap::new(),
             model_is_mapped: false,
             dense_bytes: 0,
             sparse_bytes: 0,

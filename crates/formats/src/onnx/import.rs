@@ -1,12 +1,12 @@
 //! `ModelProto` to [`Graph`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use galatea_graph::{
     AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, SubgraphAttribute, ValueId,
 };
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, OrderedSet, Tensor};
 
 use super::error::{FieldPath, OnnxError, OnnxErrorKind};
 use super::external::ExternalData;
@@ -60,7 +60,8 @@ pub(super) fn model(
     let mut importer =
         OnnxImporter { functions, external, inlined: (0, 0), calls: Vec::new(), depth: 0 };
     let place = root.field("graph");
-    let graph = importer.graph(graph, opsets, &mut NameScope::model(), &BTreeSet::new(), &place)?;
+    let graph =
+        importer.graph(graph, opsets, &mut NameScope::model(), &OrderedSet::new(), &place)?;
     Ok((graph, importer.external.into_files()))
 }
 
@@ -73,8 +74,8 @@ fn domain(name: &str) -> &str {
 fn opsets(
     imports: &[OperatorSetIdProto],
     place: &FieldPath<'_>,
-) -> Result<BTreeMap<String, i64>, OnnxError> {
-    let mut opsets = BTreeMap::new();
+) -> Result<OrderedMap<String, i64>, OnnxError> {
+    let mut opsets = OrderedMap::new();
     for (index, import) in imports.iter().enumerate() {
         let name = domain(&import.domain);
         let (shown, supported) = match name {
@@ -123,9 +124,9 @@ impl<'m> OnnxImporter<'m> {
     fn graph(
         &mut self,
         proto: &'m GraphProto,
-        opsets: BTreeMap<String, i64>,
+        opsets: OrderedMap<String, i64>,
         scope: &mut NameScope<'m>,
-        captured: &BTreeSet<String>,
+        captured: &OrderedSet<String>,
         place: &FieldPath<'_>,
     ) -> Result<Graph, OnnxError> {
         let mut graph = Graph::new(proto.name.clone());

@@ -13,13 +13,12 @@ mod tensor;
 mod value;
 mod write;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use galatea_graph::{Datum, Fact, FactKind, Graph};
-use galatea_tensor::{MappedFile, Tensor};
+use galatea_tensor::{MappedFile, OrderedMap, Tensor};
 use prost::Message;
 
 use error::FieldPath;
@@ -51,7 +50,7 @@ pub struct OnnxModelInfo {
     /// The model's own version.
     pub model_version: i64,
     /// Free text by key.
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: OrderedMap<String, String>,
 }
 
 /// A model: its computation and what the file says about itself.

@@ -1,8 +1,9 @@
 //! Meaning of the names in a list of nodes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use galatea_graph::{Graph, ValueId};
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::proto::{AttributeProto, GraphProto};
 
@@ -15,9 +16,9 @@ pub(super) struct SeenSubgraph<'a> {
     /// The meaning of its names.
     pub(super) scope: NameScope<'a>,
     /// The names under which the graph around it has the values that it reads from outside.
-    pub(super) captured: BTreeSet<String>,
+    pub(super) captured: OrderedSet<String>,
     /// Versions of the operator domains.
-    pub(super) opsets: BTreeMap<String, i64>,
+    pub(super) opsets: OrderedMap<String, i64>,
 }
 
 /// The names of one list of nodes.
@@ -109,7 +110,7 @@ impl<'a> NameScope<'a> {
         let mut free = HashSet::new();
         free_names(proto, &mut free);
         let mut renamed = HashMap::new();
-        let mut captured = BTreeSet::new();
+        let mut captured = OrderedSet::new();
         for name in free {
             let outer = self.resolve(graph, name).map(|id| graph.value(id).name.clone());
             captured.extend(outer.clone());

@@ -3,12 +3,10 @@
 //! The `safetensors` crate reads the same header, but keeps the last of two entries with one name
 //! and does not say which tensor or which numbers are wrong; so `serde_json` is used directly.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as Slot;
 use std::fmt;
 use std::ops::Range;
 
-use galatea_tensor::{DataType, checked_elements};
+use galatea_tensor::{DataType, OrderedEntry, OrderedMap, checked_elements};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
@@ -55,8 +53,8 @@ pub(super) struct CheckedTensor {
 /// Content of the header.
 #[derive(Debug)]
 pub(super) struct SafetensorsHeader {
-    pub(super) tensors: BTreeMap<String, CheckedTensor>,
-    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) tensors: OrderedMap<String, CheckedTensor>,
+    pub(super) metadata: OrderedMap<String, String>,
 }
 
 /// A tensor as the header has it.
@@ -69,8 +67,8 @@ struct HeaderEntry {
 
 #[derive(Default)]
 struct HeaderEntries {
-    tensors: BTreeMap<String, HeaderEntry>,
-    metadata: BTreeMap<String, String>,
+    tensors: OrderedMap<String, HeaderEntry>,
+    metadata: OrderedMap<String, String>,
 }
 
 impl SafetensorsHeader {
@@ -80,7 +78,7 @@ impl SafetensorsHeader {
         let entries: HeaderEntries = serde_json::from_slice(text)
             .map_err(|error| CheckpointError::invalid(format!("the header is damaged: {error}")))?;
         let data_bytes = file.len().saturating_sub(start);
-        let mut tensors = BTreeMap::new();
+        let mut tensors = OrderedMap::new();
         for (name, entry) in entries.tensors {
             let placed = entry
                 .place(start, data_bytes)
@@ -154,7 +152,7 @@ impl HeaderEntry {
 
 /// The format wants every byte of the data to belong to exactly one tensor.
 fn check_cover(
-    tensors: &BTreeMap<String, CheckedTensor>,
+    tensors: &OrderedMap<String, CheckedTensor>,
     start: usize,
     end: usize,
 ) -> Result<(), CheckpointError> {
@@ -209,13 +207,13 @@ impl<'de> Visitor<'de> for EntriesVisitor {
                 continue;
             }
             match entries.tensors.entry(name) {
-                Slot::Occupied(slot) => {
+                OrderedEntry::Occupied(slot) => {
                     return Err(A::Error::custom(format!(
                         "tensor '{}' is given twice",
                         slot.key()
                     )));
                 }
-                Slot::Vacant(slot) => {
+                OrderedEntry::Vacant(slot) => {
                     let entry = map.next_value_seed(NamedEntry(slot.key()))?;
                     slot.insert(entry);
                 }

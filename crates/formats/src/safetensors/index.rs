@@ -1,9 +1,9 @@
 //! The index of a sharded checkpoint: which file has which tensor.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Component, Path};
 
+use galatea_tensor::{OrderedMap, OrderedSet};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
@@ -15,7 +15,7 @@ const MAX_INDEX: usize = 100_000_000;
 /// Tensors by name, with the files they are in.
 #[derive(Debug, Default)]
 pub(super) struct ShardIndex {
-    pub(super) shards: BTreeMap<String, BTreeSet<String>>,
+    pub(super) shards: OrderedMap<String, OrderedSet<String>>,
 }
 
 impl ShardIndex {
@@ -33,7 +33,7 @@ impl ShardIndex {
         }
         let file: IndexFile = serde_json::from_slice(bytes)
             .map_err(|error| CheckpointError::invalid(format!("the index is damaged: {error}")))?;
-        let mut shards: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut shards: OrderedMap<String, OrderedSet<String>> = OrderedMap::new();
         for (name, shard) in file.weight_map.0 {
             if !is_file_name(&shard) {
                 let text = format!("shard '{shard}' is not the name of a file beside the index");
@@ -60,7 +60,7 @@ struct IndexFile {
     _metadata: Option<IgnoredAny>,
 }
 
-struct WeightMap(BTreeMap<String, String>);
+struct WeightMap(OrderedMap<String, String>);
 
 impl<'de> Deserialize<'de> for WeightMap {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for WeightMapVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WeightMap, A::Error> {
-        let mut all = BTreeMap::new();
+        let mut all = OrderedMap::new();
         while let Some((name, shard)) = map.next_entry::<String, String>()? {
             if all.contains_key(&name) {
                 return Err(A::Error::custom(format!("tensor '{name}' is given twice")));

@@ -10,13 +10,11 @@ mod header;
 mod index;
 mod write;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedEntry, OrderedMap, Tensor};
 
 use crate::checkpoint::{CheckpointError, CheckpointErrorKind, FileSource};
 use crate::onnx::OnnxFile;
@@ -31,15 +29,15 @@ const SINGLE: &str = "model.safetensors";
 /// Named tensors, and what the files say about themselves.
 #[derive(Clone, Debug, Default)]
 pub struct SafeTensors {
-    tensors: BTreeMap<String, Tensor>,
-    metadata: BTreeMap<String, String>,
+    tensors: OrderedMap<String, Tensor>,
+    metadata: OrderedMap<String, String>,
     files: Vec<OnnxFile>,
 }
 
 impl SafeTensors {
     /// The tensors in the order of their names.
     #[must_use]
-    pub fn tensors(&self) -> &BTreeMap<String, Tensor> {
+    pub fn tensors(&self) -> &OrderedMap<String, Tensor> {
         &self.tensors
     }
 
@@ -60,7 +58,7 @@ impl SafeTensors {
 
     /// The free text of the headers by key; of several files the first that has a key.
     #[must_use]
-    pub fn metadata(&self) -> &BTreeMap<String, String> {
+    pub fn metadata(&self) -> &OrderedMap<String, String> {
         &self.metadata
     }
 
@@ -87,12 +85,12 @@ impl SafeTensors {
                     CheckpointError::invalid(error.to_string()).at(format_args!("tensor '{name}'"))
                 })?;
             match self.tensors.entry(name) {
-                Entry::Occupied(slot) => {
+                OrderedEntry::Occupied(slot) => {
                     let place = format!("tensor '{}'", slot.key());
                     let text = "another file of the checkpoint has a tensor of this name";
                     return Err(CheckpointError::invalid(text).at(place));
                 }
-                Entry::Vacant(slot) => {
+                OrderedEntry::Vacant(slot) => {
                     names.push(slot.key().clone());
                     slot.insert(tensor);
                 }
@@ -138,7 +136,7 @@ pub fn parse(bytes: Bytes) -> Result<SafeTensors, CheckpointError> {
 ///
 /// # Errors
 /// Fails when the index is damaged, names a tensor twice or a file that is not beside it.
-pub fn parse_index(bytes: &[u8]) -> Result<BTreeMap<String, String>, CheckpointError> {
+pub fn parse_index(bytes: &[u8]) -> Result<OrderedMap<String, String>, CheckpointError> {
     let shards = ShardIndex::parse(bytes)?.shards.into_iter();
     Ok(shards
         .flat_map(|(file, names)| names.into_iter().map(move |name| (name, file.clone())))

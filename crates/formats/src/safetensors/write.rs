@@ -1,9 +1,8 @@
 //! Tensors to a safetensors file.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 use serde_json::{Map, Value, json};
 
 use super::header::type_name;
@@ -19,7 +18,7 @@ const ALIGNMENT: usize = 64;
 /// error names the tensor.
 pub fn write<'a>(
     tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
-    metadata: &BTreeMap<String, String>,
+    metadata: &OrderedMap<String, String>,
     mut to: impl Write,
 ) -> Result<(), CheckpointError> {
     let mut all: Vec<(&str, &Tensor)> = tensors.into_iter().collect();

@@ -87,12 +87,14 @@ pub(super) struct StoredPlace {
 }
 
 /// A graph.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub(super) struct StoredGraphProto {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(btree_map = "string, int64", tag = "2")]
-    pub(super) opsets: std::collections::BTreeMap<String, i64>,
+    pub(super) opsets: galatea_tensor::OrderedMap<String, i64>,
     #[prost(uint32, repeated, tag = "3")]
     pub(super) inputs: Vec<u32>,
     #[prost(uint32, repeated, tag = "4")]

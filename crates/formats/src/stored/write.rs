@@ -1,9 +1,9 @@
 //! A graph to bytes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Node, OperatorBody, ValueId};
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedMap, Tensor};
 use prost::Message;
 
 use super::proto::{
@@ -139,7 +139,7 @@ impl StoredWriter<'_> {
             ..StoredGraphProto::default()
         };
         // Rewriting leaves values behind that nothing uses.
-        let mut numbers: BTreeMap<ValueId, u32> = BTreeMap::new();
+        let mut numbers: OrderedMap<ValueId, u32> = OrderedMap::new();
         let of_nodes = graph.nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
         let used = graph.inputs.iter().chain(&graph.outputs).chain(of_nodes.flatten());
         for &id in used {

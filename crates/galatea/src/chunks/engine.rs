@@ -1,6 +1,6 @@
 //! Chunks of language models whose packages an engine runs: Core ML or the interpreter, here or in a worker.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use galatea_graph::converted;
 use galatea_llm::chunked::{ChunkEngine, ChunkFunctions, ChunkManifest, ChunkPlace, function_name};
 use galatea_llm::{LlmError, LlmErrorKind};
 use galatea_runtime::ExecutionProvider;
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 
 use super::MAIN;
 use crate::devices;
@@ -47,7 +47,7 @@ impl ChunkRunner {
     /// Fails for an invalid setting.
     pub fn named(
         name: Option<&str>,
-        settings: &BTreeMap<String, String>,
+        settings: &OrderedMap<String, String>,
     ) -> std::result::Result<Option<Arc<dyn ChunkEngine>>, String> {
         let chosen = engine::chosen(settings)?;
         let automatic = name.is_none_or(|name| name == devices::AUTO);
@@ -68,7 +68,7 @@ impl ChunkRunner {
         let path = folder.join(file);
         let compiled = self.cache.compiled(&*self.engine, &path, &engine::facts());
         let compiled = compiled.map_err(failed)?;
-        let mut functions: BTreeMap<usize, Arc<dyn EngineModel>> = BTreeMap::new();
+        let mut functions: OrderedMap<usize, Arc<dyn EngineModel>> = OrderedMap::new();
         for (rows, name) in rows {
             let options = EngineLoadOptions { function: name.clone(), ..self.options.clone() };
             let loaded = match functions.values().next() {
@@ -118,7 +118,7 @@ struct EnginePackage {
     /// Its name in the folder.
     file: String,
     /// By rows. They share their states.
-    functions: BTreeMap<usize, Arc<dyn EngineModel>>,
+    functions: OrderedMap<usize, Arc<dyn EngineModel>>,
     /// Stays in the cache for as long as it is loaded.
     _compiled: CompiledPackage,
 }

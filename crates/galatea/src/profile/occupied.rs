@@ -1,7 +1,8 @@
 //! For how long something was at work, of spans that may overlap.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use galatea_tensor::OrderedMap;
 
 /// Spans that are kept apart; earlier ones are only added up.
 const MOST: usize = 512;
@@ -10,7 +11,7 @@ const MOST: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub(super) struct CoveredTime {
     /// Spans that do not touch, by their begin.
-    spans: BTreeMap<Instant, Instant>,
+    spans: OrderedMap<Instant, Instant>,
     /// Time that earlier spans covered.
     before: Duration,
 }

@@ -1,7 +1,8 @@
 //! Distribution of times: counts in buckets, from which quantiles are computed within one percent.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
+
+use galatea_tensor::OrderedMap;
 
 /// Buckets of an octave, as a power of two: a bucket is a sixty-fourth wide.
 const FINE: u32 = 6;
@@ -9,7 +10,7 @@ const FINE: u32 = 6;
 /// Times that were added up; however many there are, it takes a few thousand numbers at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeSpread {
-    counts: BTreeMap<u64, u64>,
+    counts: OrderedMap<u64, u64>,
     count: u64,
     sum: Duration,
 }

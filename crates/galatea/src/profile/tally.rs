@@ -1,6 +1,6 @@
 //! Sums over runs and requests while a profile is made.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use galatea_runtime::{ArithmeticUnit, ArithmeticWork, PartRun};
 use galatea_serving::trace::{
     COMPUTE_START, QUEUE_START, REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
 };
+use galatea_tensor::OrderedMap;
 
 use super::occupied::CoveredTime;
 use super::spread::TimeSpread;
@@ -87,8 +88,8 @@ pub struct KernelCounts {
 /// Everything.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProfileSums {
-    pub(super) units: BTreeMap<ProfilePlace, UnitTally>,
-    pub(super) models: BTreeMap<Arc<str>, ModelTally>,
+    pub(super) units: OrderedMap<ProfilePlace, UnitTally>,
+    pub(super) models: OrderedMap<Arc<str>, ModelTally>,
 }
 
 impl ProfileSums {
@@ -185,7 +186,7 @@ impl ProfileSums {
     /// Returns how often each kernel was started, and its time.
     pub(super) fn kernels(&self) -> KernelCounts {
         let of = |wanted: fn(&ProfilePlace) -> bool| {
-            let mut all: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+            let mut all: OrderedMap<String, (u64, Duration)> = OrderedMap::new();
             for (operator, tally) in self.models.values().flat_map(|model| &model.operators) {
                 if wanted(&operator.place) {
                     let sums = all.entry(operator.kernel.clone()).or_default();

@@ -1,8 +1,6 @@
 //! Attributes of a node, and a reader that notices what nobody read.
 
-use std::collections::BTreeMap;
-
-use galatea_tensor::{ByteString, Tensor};
+use galatea_tensor::{ByteString, OrderedMap, Tensor};
 
 use super::Graph;
 use crate::error::OpError;
@@ -59,7 +57,7 @@ impl AttributeValue {
 }
 
 /// The attributes of a node, by name.
-pub type Attributes = BTreeMap<String, AttributeValue>;
+pub type Attributes = OrderedMap<String, AttributeValue>;
 
 /// Attributes from names and values.
 pub(crate) fn named<'a>(all: impl IntoIterator<Item = (&'a str, AttributeValue)>) -> Attributes {

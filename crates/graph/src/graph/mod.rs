@@ -6,10 +6,10 @@ pub(crate) mod operator;
 
 use std::any::Any;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 
 use attribute::Attributes;
 pub use body::{BodyRunner, OperatorBody};
@@ -145,7 +145,7 @@ pub struct Graph {
     /// The model's name for it.
     pub name: String,
     /// Versions of the operator domains that the model imports.
-    pub opsets: BTreeMap<String, i64>,
+    pub opsets: OrderedMap<String, i64>,
     /// The inputs that a run takes, in order.
     pub inputs: Vec<ValueId>,
     /// The outputs that a run gives, in order.

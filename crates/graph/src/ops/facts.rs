@@ -1,7 +1,9 @@
 //! Facts about operators: what rows say, and how they are found.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use galatea_tensor::OrderedSet;
 
 use crate::Node;
 use crate::operator::OpDef;
@@ -19,7 +21,7 @@ pub fn traits(domain: &str, name: &str) -> OpTraits {
 
 /// Returns the ONNX operators of [views](Node::is_view).
 #[must_use]
-pub fn views() -> BTreeSet<&'static str> {
+pub fn views() -> OrderedSet<&'static str> {
     let keeps = super::all().filter(|def| def.traits.movement == DataMovement::Keeps);
     keeps.map(|def| def.name).chain(["Dropout"]).collect()
 }

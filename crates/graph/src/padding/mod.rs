@@ -12,7 +12,9 @@ mod elementwise;
 mod moves;
 mod products;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+
+use galatea_tensor::OrderedMap;
 
 use crate::collect::collected;
 use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
@@ -75,7 +77,7 @@ impl InputPlaces {
 }
 
 /// For each axis of the length, what stands behind.
-type PaddedValueAxes = BTreeMap<usize, PaddingContent>;
+type PaddedValueAxes = OrderedMap<usize, PaddingContent>;
 
 /// Axes and what stands behind each. Collecting would sort first, which is much code for each type
 /// of iterator.

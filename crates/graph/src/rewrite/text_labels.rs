@@ -48,12 +48,11 @@ pub(super) fn apply(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::super::{RewriteLevel, optimise};
     use crate::attribute::{AttributeValue, Attributes};
     use crate::{Fact, Graph, ML_DOMAIN, evaluate};
-    use galatea_tensor::{ByteString, DataType, Tensor};
+    use galatea_tensor::{ByteString, DataType, OrderedMap, Tensor};
 
     /// One tree of one branch, which votes for the first or the last class.
     fn model(classes: &[&str]) -> Graph {
@@ -79,7 +78,7 @@ mod tests {
         let list: Attributes =
             list.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let mut graph = Graph::new("g");
-        graph.opsets = BTreeMap::from([(ML_DOMAIN.to_owned(), 3)]);
+        graph.opsets = OrderedMap::from([(ML_DOMAIN.to_owned(), 3)]);
         let names = ["x", "label", "scores"];
         let [x, label, scores] = names.map(|name| graph.value_named(name));
         graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 1]));

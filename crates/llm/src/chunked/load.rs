@@ -1,6 +1,5 @@
 //! Folders of chunks, written and read.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 
 use galatea_formats::{coreml, safetensors};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, OrderedMap, OrderedSet};
 
 use super::engine::{ChunkEngine, FallbackMaker, ReplaceableFunctions};
 use super::manifest::{ChunkManifest, MANIFEST, TABLES, TableEntry};
@@ -72,7 +71,7 @@ pub fn write_tables(folder: &Path, tables: &[RowTable]) -> Result<Vec<TableEntry
     let path = folder.join(TABLES);
     let file = File::create(&path).map_err(|error| unwritten(&path, error))?;
     let all = tables.iter().map(|table| (table.input.as_str(), &table.rows));
-    safetensors::write(all, &BTreeMap::new(), BufWriter::new(file))
+    safetensors::write(all, &OrderedMap::new(), BufWriter::new(file))
         .map_err(|error| unwritten(&path, error))?;
     let entry = |table: &RowTable| {
         let by = KEYS.iter().find(|(_, by)| *by == table.by).map_or("", |(word, _)| word);
@@ -170,11 +169,11 @@ fn sessions(
 ) -> Result<Box<dyn ChunkFunctions>> {
     let mut functions = Vec::new();
     for (chunk, name) in manifest.chunks.iter().enumerate() {
-        let names: BTreeSet<(String, usize)> =
+        let names: OrderedSet<(String, usize)> =
             manifest.rows.iter().map(|&rows| (function_name(rows), rows)).collect();
         functions.extend(package(&folder.join(name), chunk, &names)?);
     }
-    let head = BTreeSet::from([("main".to_owned(), 1)]);
+    let head = OrderedSet::from([("main".to_owned(), 1)]);
     functions.extend(package(&folder.join(&manifest.head), manifest.chunks.len(), &head)?);
     let session = SessionOptions { optimise: OptimiseLevel::O1, ..session.clone() };
     Ok(Box::new(SessionChunks::new(functions, providers, session)))
@@ -219,7 +218,7 @@ fn sequences(manifest: &ChunkManifest, options: &ChunkLoadOptions) -> Result<usi
 fn package(
     path: &Path,
     chunk: usize,
-    names: &BTreeSet<(String, usize)>,
+    names: &OrderedSet<(String, usize)>,
 ) -> Result<Vec<((usize, usize), ChunkFunction)>> {
     let wrong =
         |text: String| LlmError::new(LlmErrorKind::Weights, path.display().to_string(), text);

@@ -1,7 +1,8 @@
 //! Counters of an engine, which only grow, and what it does now.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
+
+use galatea_tensor::OrderedMap;
 
 use crate::sampling::SamplingParameters;
 
@@ -137,7 +138,7 @@ pub struct EngineStatistics {
     /// Requests that were taken back.
     pub cancelled: u64,
     /// Answers that ended, by the word of their reason.
-    pub finished: BTreeMap<&'static str, u64>,
+    pub finished: OrderedMap<&'static str, u64>,
     /// Guesses of speculation.
     pub drafts: u64,
     /// Tokens of these.
@@ -195,7 +196,7 @@ impl EngineStatistics {
             refused: 0,
             failed: 0,
             cancelled: 0,
-            finished: BTreeMap::new(),
+            finished: OrderedMap::new(),
             drafts: 0,
             draft_tokens: 0,
             accepted_tokens: 0,

@@ -1,6 +1,6 @@
 //! How tokens are chosen, as a request states it.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use serde::{Deserialize, Deserializer};
 
@@ -38,7 +38,7 @@ pub struct SamplingParameters {
     /// Taken from logits of tokens of the answer, for each time that they occur.
     pub frequency_penalty: f32,
     /// Added to logits, by token.
-    pub logit_bias: BTreeMap<u32, f32>,
+    pub logit_bias: OrderedMap<u32, f32>,
     /// Decides all random choices; without one they differ each time.
     pub seed: Option<u64>,
     /// How many answers.
@@ -78,7 +78,7 @@ impl Default for SamplingParameters {
             repetition_penalty: 1.0,
             presence_penalty: 0.0,
             frequency_penalty: 0.0,
-            logit_bias: BTreeMap::new(),
+            logit_bias: OrderedMap::new(),
             seed: None,
             n: 1,
             best_of: None,

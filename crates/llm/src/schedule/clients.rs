@@ -1,6 +1,8 @@
 //! Queue of clients, and whose turn it is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+
+use galatea_tensor::OrderedSet;
 
 use super::SequenceId;
 
@@ -15,7 +17,7 @@ pub(super) type SequenceRank = (i32, SequenceId);
 struct ServedClient {
     /// Service done for it, in tokens of prompts.
     service: u64,
-    waiting: BTreeSet<SequenceRank>,
+    waiting: OrderedSet<SequenceRank>,
     running: usize,
 }
 

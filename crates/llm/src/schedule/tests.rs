@@ -1,6 +1,7 @@
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
+use galatea_tensor::OrderedMap;
 use proptest::prelude::*;
 
 use super::*;
@@ -75,7 +76,7 @@ struct Driver {
     places: Vec<Place>,
     /// Data outside the caches.
     store: Vec<Place>,
-    guests: BTreeMap<SequenceId, Guest>,
+    guests: OrderedMap<SequenceId, Guest>,
     visits: Vec<Visit>,
     next: SequenceId,
     finished: Vec<SequenceId>,
@@ -283,7 +284,7 @@ proptest! {
             size,
             places: vec![None; blocks * size],
             store: vec![None; kept * size],
-            guests: BTreeMap::new(),
+            guests: OrderedMap::new(),
             visits,
             next: 0,
             finished: Vec::new(),
@@ -311,7 +312,7 @@ fn arrival(id: SequenceId, length: u32, client: u64, priority: i32) -> ArrivingS
 
 /// Runs until nothing is left: every sequence generates `count` tokens. Gives the order of ends.
 fn finish_all(scheduler: &mut SequenceScheduler, count: usize) -> Vec<SequenceId> {
-    let mut generated: BTreeMap<SequenceId, usize> = BTreeMap::new();
+    let mut generated: OrderedMap<SequenceId, usize> = OrderedMap::new();
     let mut order = Vec::new();
     loop {
         let plan = scheduler.plan();

@@ -1,6 +1,6 @@
 //! What answers consist of, and when they end.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use galatea_llm::engine::{EngineOptions, GenerationRequest};
 use galatea_llm::grammar::{Grammar, GrammarCompiler};
@@ -65,7 +65,7 @@ fn logprobs_are_those_of_the_model_whatever_changes_the_choice() {
     let mut sampling = SamplingParameters {
         logprobs: Some(2),
         prompt_logprobs: Some(3),
-        logit_bias: BTreeMap::from([(9, 100.0)]),
+        logit_bias: OrderedMap::from([(9, 100.0)]),
         ..greedy(3)
     };
     // The second time the prompt is in the cache, but its logits are wanted.
@@ -93,7 +93,7 @@ fn logprobs_are_those_of_the_model_whatever_changes_the_choice() {
 fn end_tokens_end_an_answer_unless_they_are_ignored_or_come_too_early() {
     let engine = start(FakeModel::new(64, 4), options(8, 16));
     let ending = |more: SamplingParameters| SamplingParameters {
-        logit_bias: BTreeMap::from([(0, 100.0)]),
+        logit_bias: OrderedMap::from([(0, 100.0)]),
         ..more
     };
     let outcome = ask(&engine, request(&[1, 2], ending(greedy(5)))).outcome();

@@ -1,6 +1,5 @@
 //! Guessed tokens change how many steps an answer takes, and nothing else.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 use galatea_llm::engine::{
@@ -10,6 +9,7 @@ use galatea_llm::error::LlmErrorKind;
 use galatea_llm::grammar::{Grammar, GrammarCompiler};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
+use galatea_tensor::OrderedMap;
 
 use crate::answers::sampled;
 use crate::fake::{FakeModel, ask, expected, failure, greedy, options, request, start, tokenizer};
@@ -98,7 +98,7 @@ fn a_draft_model_that_fails_is_not_asked_again() {
 fn text_that_repeats_is_looked_up() {
     let engine = start(FakeModel::new(64, 4), looking_up(6));
     // A bias makes one token follow again and again.
-    let repeating = SamplingParameters { logit_bias: BTreeMap::from([(9, 100.0)]), ..greedy(40) };
+    let repeating = SamplingParameters { logit_bias: OrderedMap::from([(9, 100.0)]), ..greedy(40) };
     let outcome = ask(&engine, request(&[1, 2, 3], repeating)).outcome();
     assert_eq!(outcome.tokens(), [9; 40]);
     let statistics = engine.statistics();

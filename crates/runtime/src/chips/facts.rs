@@ -1,8 +1,8 @@
 //! Facts that are known about a chip, as read from its file.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use galatea_tensor::OrderedMap;
 use toml::{Table, Value};
 
 use super::figure::{ChipFigure, FIGURES};
@@ -99,9 +99,9 @@ pub struct ChipFacts {
     /// Treatment of 8-bit and of 4-bit weights by the engine.
     pub narrow: [Option<LowBitSupport>; 2],
     /// The figures, by size; none is empty.
-    pub figures: BTreeMap<ChipFigure, Vec<f64>>,
+    pub figures: OrderedMap<ChipFigure, Vec<f64>>,
     /// Sources of single figures.
-    pub sources: BTreeMap<ChipFigure, FigureSource>,
+    pub sources: OrderedMap<ChipFigure, FigureSource>,
 }
 
 impl ChipFacts {
@@ -122,8 +122,8 @@ impl ChipFacts {
             features: Vec::new(),
             metal_family: None,
             narrow: [None; 2],
-            figures: BTreeMap::new(),
-            sources: BTreeMap::new(),
+            figures: OrderedMap::new(),
+            sources: OrderedMap::new(),
         };
         for (section, value) in &table {
             match (section.as_str(), value) {

@@ -1,10 +1,11 @@
 //! Turns on a unit: how many runs it has under way at a time, and who is next.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use galatea_tensor::OrderedMap;
 
 /// A run without a deadline waits as one does whose deadline is so long after it began to wait: then whoever comes
 /// later is behind it.
@@ -41,7 +42,7 @@ struct QueuedRun {
 pub(super) struct DeviceQueue {
     lanes: DeviceLanes,
     taken: usize,
-    waiting: BTreeMap<(Instant, u64), Arc<QueuedRun>>,
+    waiting: OrderedMap<(Instant, u64), Arc<QueuedRun>>,
     arrivals: u64,
 }
 

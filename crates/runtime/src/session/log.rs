@@ -1,6 +1,6 @@
 //! Log messages that say where operators run.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use super::compiled_graph::CompiledGraph;
 
@@ -12,7 +12,7 @@ impl CompiledGraph {
         }
         let model = &self.graph.name;
         for (number, part) in self.current().parts.iter().enumerate() {
-            let mut operators: BTreeMap<String, usize> = BTreeMap::new();
+            let mut operators: OrderedMap<String, usize> = OrderedMap::new();
             for node in self.graph.nodes.get(part.nodes.clone()).unwrap_or_default() {
                 *operators.entry(node.operator_name()).or_default() += 1;
             }

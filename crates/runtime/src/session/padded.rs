@@ -1,11 +1,9 @@
 //! Runs whose inputs are padded, so that devices which compile for fixed lengths see few of them.
 
-use std::collections::BTreeSet;
-
 use galatea_graph::padding::{GraphPadding, padding};
 use galatea_graph::rows;
 use galatea_graph::{Datum, Fact, Graph, converted};
-use galatea_tensor::{DataType, Tensor, TensorError};
+use galatea_tensor::{DataType, OrderedSet, Tensor, TensorError};
 
 use super::run::OutputMask;
 use crate::error::RuntimeError;
@@ -37,7 +35,7 @@ impl PaddedAxes {
     ) -> Result<Self, String> {
         let shapes =
             graph.inputs.iter().filter_map(|id| facts.get(id.index())?.as_ref()?.shape.as_ref());
-        let names: BTreeSet<String> = shapes.flatten().flat_map(|dim| dim.names()).collect();
+        let names: OrderedSet<String> = shapes.flatten().flat_map(|dim| dim.names()).collect();
         let apart = rows::independent(graph, facts);
         let mut reasons = vec!["no length is open but that of rows".to_owned()];
         for name in names.into_iter().filter(|name| !apart.contains(name)) {

@@ -1,6 +1,6 @@
 //! Choice of the machine and the device for each request.
 
-use std::collections::BTreeSet;
+use galatea_tensor::OrderedSet;
 
 use super::fleet::{RequestKind, SimulatedModel, SimulatedRequest};
 use super::machine::SimulatedMachine;
@@ -48,8 +48,8 @@ struct DeviceLoad {
 /// Units of machines of a kind, least loaded first, in both orders.
 #[derive(Clone, Debug, Default)]
 struct DevicesByLoad {
-    by_texts: BTreeSet<(u64, u64, u32)>,
-    by_time: BTreeSet<(u64, u64, u32)>,
+    by_texts: OrderedSet<(u64, u64, u32)>,
+    by_time: OrderedSet<(u64, u64, u32)>,
 }
 
 impl DevicesByLoad {

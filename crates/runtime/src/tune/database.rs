@@ -1,7 +1,8 @@
 //! Database of measurements, by key.
 
-use std::collections::BTreeMap;
 use std::fmt;
+
+use galatea_tensor::OrderedMap;
 
 use super::config_space::ConfigSpace;
 use super::measure::TuningOutcome;
@@ -94,7 +95,7 @@ impl TuningRecord {
 /// Records by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuningDatabase {
-    records: BTreeMap<TuningKey, TuningRecord>,
+    records: OrderedMap<TuningKey, TuningRecord>,
 }
 
 impl TuningDatabase {

@@ -4,7 +4,7 @@
 //! too; responses of decoupled ones leave as they are made. An error takes the place of a response and the call goes
 //! on, except where the client asks with the metadata `triton_grpc_error: true` for a status.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use galatea_serving::trace::RequestTrace;
 use galatea_serving::{CancelToken, ModelHandle, ServingError, SinkAnswer};
+use galatea_tensor::OrderedMap;
 use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -137,7 +138,7 @@ impl AnswerPath {
 struct AnswerOrder {
     admitted: u64,
     next: u64,
-    held: BTreeMap<u64, OutgoingResponse>,
+    held: OrderedMap<u64, OutgoingResponse>,
 }
 
 impl AnswerOrder {

@@ -3,7 +3,6 @@
 //! A member of the request that is called like an input of the model becomes that tensor, every other one a parameter
 //! of the request; the members of `parameters` are taken likewise. Responses hold outputs and parameters side by side.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -14,6 +13,7 @@ use galatea_serving::{
     CancelToken, InferenceRequest, InferenceResponse, InputData, InputTensor, ModelHandle,
     ServingError, SinkAnswer,
 };
+use galatea_tensor::OrderedMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
@@ -227,7 +227,7 @@ fn failure(error: &ServingError) -> Vec<u8> {
 
 /// A response as one object, its members in alphabetical order; tensors of one element are that element.
 fn object(response: &InferenceResponse) -> Result<Vec<u8>, ServingError> {
-    let mut members: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    let mut members: OrderedMap<&str, Vec<u8>> = OrderedMap::new();
     let text = |text: &str| {
         let mut out = Vec::new();
         json::write_str(&mut out, text.as_bytes());

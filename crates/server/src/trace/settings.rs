@@ -1,6 +1,6 @@
 //! Settings of traces, for all models and for each: a state machine without clock or lock.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use galatea_serving::ServingError;
 use galatea_serving::trace::TraceLevel;
@@ -89,7 +89,7 @@ pub struct TraceSettings {
     mode: TraceMode,
     has_file: bool,
     global: GivenSettings,
-    models: BTreeMap<String, GivenSettings>,
+    models: OrderedMap<String, GivenSettings>,
 }
 
 impl TraceSettings {
@@ -101,7 +101,7 @@ impl TraceSettings {
             mode: config.mode,
             has_file: !config.file.is_empty(),
             global: GivenSettings::default(),
-            models: BTreeMap::new(),
+            models: OrderedMap::new(),
         }
     }
 

@@ -22,5 +22,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = prost_build::Config::new();
     config.out_dir(&out).btree_map(["."]).format(true);
     config.compile_fds(set)?;
+    let made = out.join("inference.rs");
+    fs::write(&made, with_ordered_maps(&fs::read_to_string(&made)?))?;
     Ok(())
+}
+
+/// What prost writes before a message.
+const DERIVED: &str = "#[derive(Clone, PartialEq, ::prost::Message)]";
+/// What stands before a message that has maps.
+const WITH_MAPS: &str = "#[derive(Clone, Debug, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = \"::galatea_formats::map_fields\")]";
+
+/// Puts ordered maps in the place of the standard library's, which take long to compile.
+fn with_ordered_maps(code: &str) -> String {
+    let mut pieces = code.split(DERIVED);
+    let mut all = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let indent: String = all.chars().rev().take_while(|c| *c == ' ').collect();
+        let fields = piece.split_once(&format!("\n{indent}}}")).map_or(piece, |(fields, _)| fields);
+        match fields.contains("btree_map = ") {
+            true => all += &WITH_MAPS.replace('\n', &format!("\n{indent}")),
+            false => all += DERIVED,
+        }
+        all += piece;
+    }
+    all.replace("::prost::alloc::collections::BTreeMap", "::galatea_tensor::OrderedMap")
 }

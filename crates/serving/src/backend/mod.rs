@@ -9,7 +9,6 @@ mod host;
 pub mod llm;
 pub mod python;
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use std::time::Duration;
 
 use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
+use galatea_tensor::OrderedMap;
 
 pub use self::host::{CalledModel, HostLink, LoadOverrides, ModelHost, UnloadDependents};
 use self::llm::ResidentCheckpoint;
@@ -39,7 +39,7 @@ pub struct ModelFiles {
     /// Configuration as it stands on disk, with the file name filled in; inputs and outputs may be missing.
     pub config: Arc<ModelConfig>,
     /// The server's settings for this backend.
-    pub settings: BTreeMap<String, String>,
+    pub settings: OrderedMap<String, String>,
     /// Requests to the devices of the machine.
     pub metal: Arc<MetalConfig>,
     /// Whether the configuration may be completed from the model.
@@ -167,8 +167,8 @@ pub trait BackendModel: Send + Sync {
     }
 
     /// The labels of outputs that classify, by output, where the model brings them.
-    fn labels(&self) -> BTreeMap<String, Vec<String>> {
-        BTreeMap::new()
+    fn labels(&self) -> OrderedMap<String, Vec<String>> {
+        OrderedMap::new()
     }
 
     /// Whether a request has any number of answers, so that the model is decoupled where its configuration says

@@ -427,12 +427,14 @@ pub mod model_optimization_policy {
     /// Nested message and enum types in `Cuda`.
     pub mod cuda {
         /// A batch for which a graph is captured.
-        #[derive(Clone, PartialEq, ::prost::Message)]
+        #[derive(Clone, Debug, PartialEq, ::prost::Message)]
+        #[prost(skip_debug)]
+        #[prost(prost_path = "::galatea_formats::map_fields")]
         pub struct GraphSpec {
             #[prost(int32, tag = "1")]
             pub batch_size: i32,
             #[prost(btree_map = "string, message", tag = "2")]
-            pub input: ::prost::alloc::collections::BTreeMap<
+            pub input: ::galatea_tensor::OrderedMap<
                 ::prost::alloc::string::String,
                 graph_spec::Shape,
             >,
@@ -448,12 +450,14 @@ pub mod model_optimization_policy {
                 pub dim: ::prost::alloc::vec::Vec<i64>,
             }
             /// Smallest batch that may use the captured graph.
-            #[derive(Clone, PartialEq, ::prost::Message)]
+            #[derive(Clone, Debug, PartialEq, ::prost::Message)]
+            #[prost(skip_debug)]
+            #[prost(prost_path = "::galatea_formats::map_fields")]
             pub struct LowerBound {
                 #[prost(int32, tag = "1")]
                 pub batch_size: i32,
                 #[prost(btree_map = "string, message", tag = "2")]
-                pub input: ::prost::alloc::collections::BTreeMap<
+                pub input: ::galatea_tensor::OrderedMap<
                     ::prost::alloc::string::String,
                     Shape,
                 >,
@@ -475,12 +479,14 @@ pub mod model_optimization_policy {
     /// Nested message and enum types in `ExecutionAccelerators`.
     pub mod execution_accelerators {
         /// One accelerator and its settings.
-        #[derive(Clone, PartialEq, ::prost::Message)]
+        #[derive(Clone, Debug, PartialEq, ::prost::Message)]
+        #[prost(skip_debug)]
+        #[prost(prost_path = "::galatea_formats::map_fields")]
         pub struct Accelerator {
             #[prost(string, tag = "1")]
             pub name: ::prost::alloc::string::String,
             #[prost(btree_map = "string, string", tag = "2")]
-            pub parameters: ::prost::alloc::collections::BTreeMap<
+            pub parameters: ::galatea_tensor::OrderedMap<
                 ::prost::alloc::string::String,
                 ::prost::alloc::string::String,
             >,
@@ -586,7 +592,9 @@ pub mod model_queue_policy {
     }
 }
 /// The dynamic batcher.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Debug, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "::galatea_formats::map_fields")]
 pub struct ModelDynamicBatching {
     #[prost(int32, repeated, tag = "1")]
     pub preferred_batch_size: ::prost::alloc::vec::Vec<i32>,
@@ -601,7 +609,7 @@ pub struct ModelDynamicBatching {
     #[prost(message, optional, tag = "6")]
     pub default_queue_policy: ::core::option::Option<ModelQueuePolicy>,
     #[prost(btree_map = "uint64, message", tag = "7")]
-    pub priority_queue_policy: ::prost::alloc::collections::BTreeMap<
+    pub priority_queue_policy: ::galatea_tensor::OrderedMap<
         u64,
         ModelQueuePolicy,
     >,
@@ -769,19 +777,21 @@ pub struct ModelEnsembling {
 /// Nested message and enum types in `ModelEnsembling`.
 pub mod model_ensembling {
     /// One model of the flow; keys are its tensor names, values those of the ensemble.
-    #[derive(Clone, PartialEq, ::prost::Message)]
+    #[derive(Clone, Debug, PartialEq, ::prost::Message)]
+    #[prost(skip_debug)]
+    #[prost(prost_path = "::galatea_formats::map_fields")]
     pub struct Step {
         #[prost(string, tag = "1")]
         pub model_name: ::prost::alloc::string::String,
         #[prost(int64, tag = "2")]
         pub model_version: i64,
         #[prost(btree_map = "string, string", tag = "3")]
-        pub input_map: ::prost::alloc::collections::BTreeMap<
+        pub input_map: ::galatea_tensor::OrderedMap<
             ::prost::alloc::string::String,
             ::prost::alloc::string::String,
         >,
         #[prost(btree_map = "string, string", tag = "4")]
-        pub output_map: ::prost::alloc::collections::BTreeMap<
+        pub output_map: ::galatea_tensor::OrderedMap<
             ::prost::alloc::string::String,
             ::prost::alloc::string::String,
         >,
@@ -796,14 +806,16 @@ pub struct ModelParameter {
     pub string_value: ::prost::alloc::string::String,
 }
 /// A request run on each instance before the model is ready.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Debug, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "::galatea_formats::map_fields")]
 pub struct ModelWarmup {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(uint32, tag = "2")]
     pub batch_size: u32,
     #[prost(btree_map = "string, message", tag = "3")]
-    pub inputs: ::prost::alloc::collections::BTreeMap<
+    pub inputs: ::galatea_tensor::OrderedMap<
         ::prost::alloc::string::String,
         model_warmup::Input,
     >,
@@ -856,12 +868,14 @@ pub struct ModelRepositoryAgents {
 /// Nested message and enum types in `ModelRepositoryAgents`.
 pub mod model_repository_agents {
     /// One agent.
-    #[derive(Clone, PartialEq, ::prost::Message)]
+    #[derive(Clone, Debug, PartialEq, ::prost::Message)]
+    #[prost(skip_debug)]
+    #[prost(prost_path = "::galatea_formats::map_fields")]
     pub struct Agent {
         #[prost(string, tag = "1")]
         pub name: ::prost::alloc::string::String,
         #[prost(btree_map = "string, string", tag = "2")]
-        pub parameters: ::prost::alloc::collections::BTreeMap<
+        pub parameters: ::galatea_tensor::OrderedMap<
             ::prost::alloc::string::String,
             ::prost::alloc::string::String,
         >,
@@ -911,7 +925,9 @@ pub mod model_metrics {
     }
 }
 /// Everything about one model.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Debug, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "::galatea_formats::map_fields")]
 pub struct ModelConfig {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -940,17 +956,17 @@ pub struct ModelConfig {
     #[prost(string, tag = "8")]
     pub default_model_filename: ::prost::alloc::string::String,
     #[prost(btree_map = "string, string", tag = "9")]
-    pub cc_model_filenames: ::prost::alloc::collections::BTreeMap<
+    pub cc_model_filenames: ::galatea_tensor::OrderedMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
     #[prost(btree_map = "string, string", tag = "10")]
-    pub metric_tags: ::prost::alloc::collections::BTreeMap<
+    pub metric_tags: ::galatea_tensor::OrderedMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
     #[prost(btree_map = "string, message", tag = "14")]
-    pub parameters: ::prost::alloc::collections::BTreeMap<
+    pub parameters: ::galatea_tensor::OrderedMap<
         ::prost::alloc::string::String,
         ModelParameter,
     >,

@@ -1,6 +1,6 @@
 //! The rules that a configuration must keep, with Triton's texts. Every function reports all problems together.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use super::inference::model_config::SchedulingChoice;
 use super::inference::model_instance_group::Kind as GroupKind;
@@ -115,7 +115,7 @@ fn sequence(config: &ModelConfig, batching: &ModelSequenceBatching, problems: &m
         }
         _ => {}
     }
-    let mut tensors: BTreeMap<ControlKind, &str> = BTreeMap::new();
+    let mut tensors: OrderedMap<ControlKind, &str> = OrderedMap::new();
     for input in &batching.control_input {
         let tensor = input.name.as_str();
         if tensor.is_empty() {

@@ -1,6 +1,6 @@
 //! Checks of an ensemble's data flow by its configuration alone, without the models.
 
-use std::collections::{BTreeMap, BTreeSet};
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::ModelConfig;
 use super::inference::ModelEnsembling;
@@ -8,7 +8,7 @@ use super::inference::ModelEnsembling;
 #[derive(Default)]
 struct TensorWire<'a> {
     /// Tensors of the ensemble that its step reads.
-    sources: BTreeSet<&'a str>,
+    sources: OrderedSet<&'a str>,
     written: bool,
     read: bool,
 }
@@ -16,7 +16,7 @@ struct TensorWire<'a> {
 /// Tensors that are written twice, not written or not read; nothing if all is well.
 pub(super) fn problems(config: &ModelConfig, ensemble: &ModelEnsembling) -> Vec<String> {
     let name = &config.name;
-    let mut wires: BTreeMap<&str, TensorWire<'_>> = BTreeMap::new();
+    let mut wires: OrderedMap<&str, TensorWire<'_>> = OrderedMap::new();
     for (number, step) in ensemble.step.iter().enumerate() {
         for tensor in step.input_map.values() {
             wires.entry(tensor).or_default().read = true;
@@ -37,7 +37,7 @@ pub(super) fn problems(config: &ModelConfig, ensemble: &ModelEnsembling) -> Vec<
     let mut problems = Vec::new();
     let unused =
         |kind, tensor| format!("ensemble {kind} '{tensor}' for ensemble {name}' is not used");
-    let mut known: BTreeSet<&str> = BTreeSet::new();
+    let mut known: OrderedSet<&str> = OrderedSet::new();
     for input in inputs {
         if !wires.contains_key(input) {
             problems.push(unused("input", input));

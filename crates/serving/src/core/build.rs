@@ -1,9 +1,10 @@
 //! From a model folder whose configuration was read to a version that serves.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
+
+use galatea_tensor::OrderedMap;
 
 use super::arithmetic::VersionArithmetic;
 use super::backend_names::unknown_backend;
@@ -58,7 +59,7 @@ impl Core {
         Ok(backend)
     }
 
-    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+    fn settings(&self, backend: &str) -> OrderedMap<String, String> {
         let of = |name: &str| self.options.backend_config.get(name).cloned().unwrap_or_default();
         let mut settings = of("");
         settings.extend(of(backend));
@@ -242,7 +243,7 @@ impl Core {
         config.model_transaction_policy =
             Some(ModelTransactionPolicy { decoupled: plan.is_decoupled() });
         config::validate(&config)?;
-        let mut labels = self.labels_of(polled, &config, BTreeMap::new())?;
+        let mut labels = self.labels_of(polled, &config, OrderedMap::new())?;
         for output in &config.output {
             let inherited = plan.producer(&output.name).and_then(|producer| {
                 let step = step(producer.model, producer.version)?;
@@ -282,7 +283,7 @@ impl Core {
         &self,
         polled: &PolledModel,
         config: &ModelConfig,
-        own: BTreeMap<String, Vec<String>>,
+        own: OrderedMap<String, Vec<String>>,
     ) -> Result<OutputLabels, ServingError> {
         let mut labels: OutputLabels =
             own.into_iter().map(|(output, labels)| (output, Arc::new(labels))).collect();
@@ -300,7 +301,7 @@ fn decouple(config: &mut ModelConfig) {
     config.model_transaction_policy.get_or_insert(freely);
 }
 
-fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, ServingError> {
+fn max_batch_size(settings: &OrderedMap<String, String>) -> Result<i32, ServingError> {
     let Some(text) = settings.get("default-max-batch-size") else {
         return Ok(config::DEFAULT_MAX_BATCH_SIZE);
     };

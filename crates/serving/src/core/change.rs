@@ -1,6 +1,6 @@
 //! Changes of a model since it was loaded.
 
-use std::collections::BTreeSet;
+use galatea_tensor::OrderedSet;
 
 use super::load_record::{LoadRecord, ModelSource, PolledModel};
 use crate::config::ModelConfig;
@@ -22,13 +22,13 @@ pub(super) enum ChangeExtent {
 pub(super) struct ModelChange {
     config: ChangeExtent,
     /// Versions whose files are the same.
-    same_files: BTreeSet<i64>,
+    same_files: OrderedSet<i64>,
 }
 
 impl ModelChange {
     /// Nothing is as it was.
     pub(super) fn everything() -> Self {
-        Self { config: ChangeExtent::Model, same_files: BTreeSet::new() }
+        Self { config: ChangeExtent::Model, same_files: OrderedSet::new() }
     }
 
     pub(super) fn between(

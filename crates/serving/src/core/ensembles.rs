@@ -1,7 +1,8 @@
 //! Relations between an ensemble and the models that it is composed of.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use galatea_tensor::OrderedSet;
 
 use super::Core;
 use super::load::LoadError;
@@ -108,9 +109,9 @@ impl Core {
             return Ok(());
         }
         let mut path = vec![ensemble.clone()];
-        let mut done = BTreeSet::new();
+        let mut done = OrderedSet::new();
         self.check_circular(&polled.config, &mut path, &mut done)?;
-        let mut missing = BTreeSet::new();
+        let mut missing = OrderedSet::new();
         let mut wanted = Vec::new();
         for step in steps(&polled.config) {
             let found = self.model_of_step(&ensemble.namespace, step).filter(|id| self.provide(id));
@@ -176,7 +177,7 @@ impl Core {
         &self,
         config: &ModelConfig,
         path: &mut Vec<ModelId>,
-        done: &mut BTreeSet<ModelId>,
+        done: &mut OrderedSet<ModelId>,
     ) -> Result<(), LoadError> {
         let near = path.last().map(|id| id.namespace.clone()).unwrap_or_default();
         for step in steps(config) {
@@ -205,7 +206,7 @@ impl Core {
     /// The models that an ensemble which serves is composed of.
     pub(super) fn steps_of(&self, id: &ModelId) -> Vec<ModelId> {
         let models = self.models();
-        let mut composed = BTreeSet::new();
+        let mut composed = OrderedSet::new();
         for (_, loaded) in models.ready_of(id) {
             if let VersionExecutor::Ensemble(ensemble) = &loaded.executor {
                 composed.extend(ensemble.plan().models().cloned());

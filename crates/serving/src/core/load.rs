@@ -1,11 +1,12 @@
 //! Loading models: which, from where, and what becomes of those that serve.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+
+use galatea_tensor::OrderedMap;
 
 use super::agents;
 use super::change::{ChangeExtent, ModelChange};
@@ -281,7 +282,7 @@ impl Core {
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
         let dir = source.dir.clone();
-        Ok(PolledModel { id: id.clone(), dir, config, versions, counters: BTreeMap::new() })
+        Ok(PolledModel { id: id.clone(), dir, config, versions, counters: OrderedMap::new() })
     }
 
     fn read_config(&self, dir: &Path) -> Result<ModelConfig, ServingError> {

@@ -1,9 +1,10 @@
 //! Sources of a model, and the record of its last load.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+use galatea_tensor::OrderedMap;
 
 use super::overrides::GivenFolder;
 use crate::config::ModelConfig;
@@ -35,5 +36,5 @@ pub(super) struct PolledModel {
     pub(super) config: ModelConfig,
     pub(super) versions: Vec<i64>,
     /// Counters of versions that are only given other instances, so that they count on.
-    pub(super) counters: BTreeMap<i64, Arc<StatisticsRecorder>>,
+    pub(super) counters: OrderedMap<i64, Arc<StatisticsRecorder>>,
 }

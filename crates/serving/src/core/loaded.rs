@@ -1,9 +1,10 @@
 //! A version that serves.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+
+use galatea_tensor::OrderedMap;
 
 use super::arithmetic::VersionArithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
@@ -37,7 +38,7 @@ pub(super) enum VersionExecutor {
 }
 
 /// The labels of each output that classifies.
-pub(super) type OutputLabels = BTreeMap<String, Arc<Vec<String>>>;
+pub(super) type OutputLabels = OrderedMap<String, Arc<Vec<String>>>;
 
 /// A version that serves.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Models and versions with their states.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+
+use galatea_tensor::OrderedMap;
 
 use super::describe::{ModelIndexEntry, VersionState};
 use super::load_record::LoadRecord;
@@ -42,14 +43,14 @@ pub(super) enum WantedBy {
 pub(super) struct ModelTable {
     naming: NameMeaning,
     /// By name, then by namespace.
-    entries: BTreeMap<String, BTreeMap<String, ModelEntry>>,
+    entries: OrderedMap<String, OrderedMap<String, ModelEntry>>,
     /// Versions that serve no more and still have requests.
     leaving: Vec<Weak<LoadedVersion>>,
 }
 
 #[derive(Debug, Default)]
 struct ModelEntry {
-    versions: BTreeMap<i64, VersionEntry>,
+    versions: OrderedMap<i64, VersionEntry>,
     /// Why the model as a whole cannot be used although it was to be loaded; shown in the index.
     reason: Option<String>,
     /// Whether the lifecycle knows the model: it was read, if not loaded.
@@ -81,7 +82,7 @@ impl ModelTable {
     }
 
     fn all(&self) -> impl Iterator<Item = &ModelEntry> {
-        self.entries.values().flat_map(BTreeMap::values)
+        self.entries.values().flat_map(OrderedMap::values)
     }
 
     /// Makes a model known.
@@ -186,7 +187,10 @@ impl ModelTable {
 
     /// Lets no load that is under way come into service any more.
     pub(super) fn close(&mut self) {
-        self.entries.values_mut().flat_map(BTreeMap::values_mut).for_each(|entry| entry.epoch += 1);
+        self.entries
+            .values_mut()
+            .flat_map(OrderedMap::values_mut)
+            .for_each(|entry| entry.epoch += 1);
     }
 
     /// Notes what the versions are made from.

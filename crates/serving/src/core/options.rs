@@ -1,8 +1,9 @@
 //! Settings of the core: Triton's flags without the wire.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use galatea_tensor::OrderedMap;
 
 use crate::config::MetalConfig;
 use crate::latency::LatencyOptions;
@@ -50,7 +51,7 @@ pub struct CoreOptions {
     /// extension.
     pub model_config_name: Option<String>,
     /// Settings by backend name; those under the empty name are for all.
-    pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
+    pub backend_config: OrderedMap<String, OrderedMap<String, String>>,
     /// Requests to the devices of the machine for all models; a model's own fields win.
     pub metal_config: MetalConfig,
     /// Number of GPUs that instances may be placed on.
@@ -83,7 +84,7 @@ impl Default for CoreOptions {
             model_load_threads: 4,
             model_load_retries: 0,
             model_config_name: None,
-            backend_config: BTreeMap::new(),
+            backend_config: OrderedMap::new(),
             metal_config: MetalConfig::default(),
             gpus: 0,
             server_id: "triton".to_owned(),

@@ -89,8 +89,9 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::fs;
+
+    use galatea_tensor::OrderedMap;
 
     use crate::backend::builtin;
     use crate::core::{ControlMode, Core, CoreOptions, LoadOverrides};
@@ -115,7 +116,7 @@ mod tests {
         };
         let explicit = ControlMode::Explicit { load: Vec::new() };
         let core = Core::start(options(explicit), builtin::all()).unwrap();
-        let names = BTreeMap::from([("model".to_owned(), "given".to_owned())]);
+        let names = OrderedMap::from([("model".to_owned(), "given".to_owned())]);
         let repository = ModelRepository { path: later.clone(), names: names.clone() };
         assert!(core.load_model("given", LoadOverrides::default()).is_err());
         core.register_repository(repository.clone()).unwrap();

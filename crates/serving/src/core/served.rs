@@ -1,9 +1,9 @@
 //! Checkpoints that serve, for front ends that speak of texts.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_llm::model::LanguageModel;
+use galatea_tensor::OrderedMap;
 
 use super::loaded::LoadedVersion;
 use super::{Core, ModelHandle};
@@ -183,7 +183,7 @@ impl Core {
     /// The checkpoints that serve, of each the latest version, by name.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<ListedCheckpoint> {
-        let mut found = BTreeMap::new();
+        let mut found = OrderedMap::new();
         // Versions come in their order.
         for listed in self.models().all_ready().filter_map(|loaded| ListedCheckpoint::of(loaded)) {
             found.insert(listed.name.clone(), listed);

@@ -3,9 +3,11 @@
 //! They are made when they are first needed and go with the version. Each depth of calls has as many turns as the model
 //! has instances; further calls of that depth wait for those, which need only deeper ones.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use galatea_tensor::OrderedMap;
 
 use crate::backend::{BackendModel, InstancePlacement, ModelInstance, ShutdownSignal};
 use crate::error::ServingError;
@@ -31,7 +33,7 @@ pub(super) struct SpareInstances {
 struct SparesState {
     free: Vec<Box<dyn ModelInstance>>,
     made: usize,
-    levels: BTreeMap<usize, SpareDepth>,
+    levels: OrderedMap<usize, SpareDepth>,
     /// Instances that are told of the version's end, and whether they were.
     leaving: Vec<Arc<dyn ShutdownSignal>>,
     draining: bool,

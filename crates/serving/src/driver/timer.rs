@@ -1,9 +1,10 @@
 //! One thread that wakes lanes when their policies asked for it. It decides nothing.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use galatea_tensor::OrderedMap;
 
 use crate::error::ServingError;
 use crate::schedule::Nanos;
@@ -16,7 +17,7 @@ pub(super) trait TimedLane: Send + Sync {
 
 #[derive(Default)]
 struct TimerQueue {
-    wakes: BTreeMap<(Nanos, u64), Weak<dyn TimedLane>>,
+    wakes: OrderedMap<(Nanos, u64), Weak<dyn TimedLane>>,
     stopped: bool,
 }
 

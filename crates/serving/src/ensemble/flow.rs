@@ -5,8 +5,10 @@
 //! starts another, in which the steps behind it run once each. An iteration knows the tensors that were written in it,
 //! and ends when nothing runs in it any more.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::graph::{FlowGraph, IterationLabel};
 
@@ -51,8 +53,8 @@ enum FlowSlot<T> {
 #[derive(Debug)]
 struct FlowIteration<T> {
     label: IterationLabel,
-    tensors: BTreeMap<usize, FlowSlot<T>>,
-    started: BTreeSet<usize>,
+    tensors: OrderedMap<usize, FlowSlot<T>>,
+    started: OrderedSet<usize>,
     running: usize,
     /// Its place among the responses, as long as it owes one.
     owes: Option<u64>,
@@ -73,10 +75,10 @@ pub struct EnsembleFlow<T, E> {
     needed: Vec<bool>,
     iterations: HashMap<u64, FlowIteration<T>>,
     next_iteration: u64,
-    runs: BTreeMap<RunId, FlowRun>,
+    runs: OrderedMap<RunId, FlowRun>,
     next_run: RunId,
     /// Responses that wait for earlier ones; `None` where an iteration makes none.
-    held: BTreeMap<u64, Option<Vec<(usize, T)>>>,
+    held: OrderedMap<u64, Option<Vec<(usize, T)>>>,
     next_owed: u64,
     next_given: u64,
     given: u64,
@@ -101,9 +103,9 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
             wanted,
             iterations: HashMap::new(),
             next_iteration: 0,
-            runs: BTreeMap::new(),
+            runs: OrderedMap::new(),
             next_run: 0,
-            held: BTreeMap::new(),
+            held: OrderedMap::new(),
             next_owed: 0,
             next_given: 0,
             given: 0,
@@ -115,7 +117,7 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
     /// Begins with the inputs of the request; those that it leaves out are missing.
     pub fn start(&mut self, inputs: Vec<(usize, T)>) -> Vec<FlowEffect<T, E>> {
         let missing = self.graph.inputs.iter().map(|&tensor| (tensor, FlowSlot::Missing));
-        let mut tensors: BTreeMap<usize, FlowSlot<T>> = missing.collect();
+        let mut tensors: OrderedMap<usize, FlowSlot<T>> = missing.collect();
         tensors.extend(inputs.into_iter().map(|(tensor, value)| (tensor, FlowSlot::Value(value))));
         let mut effects = Vec::new();
         self.iterate(0, tensors, &mut effects);
@@ -167,7 +169,7 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
         }
         let Some(decoupled) = self.graph.steps.get(step).map(|step| step.decoupled) else { return };
         let mut outputs: HashMap<usize, T> = outputs.into_iter().collect();
-        let written: BTreeMap<usize, FlowSlot<T>> = self
+        let written: OrderedMap<usize, FlowSlot<T>> = self
             .outputs_of(step)
             .map(|tensor| {
                 (tensor, outputs.remove(&tensor).map_or(FlowSlot::Missing, FlowSlot::Value))
@@ -198,7 +200,7 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
     fn iterate(
         &mut self,
         label: IterationLabel,
-        tensors: BTreeMap<usize, FlowSlot<T>>,
+        tensors: OrderedMap<usize, FlowSlot<T>>,
         effects: &mut Vec<FlowEffect<T, E>>,
     ) {
         let id = self.next_iteration;
@@ -207,8 +209,8 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
         self.next_owed += u64::from(owes.is_some());
         let iteration = FlowIteration {
             label,
-            tensors: BTreeMap::new(),
-            started: BTreeSet::new(),
+            tensors: OrderedMap::new(),
+            started: OrderedSet::new(),
             running: 0,
             owes,
         };
@@ -221,7 +223,7 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
     fn write(
         &mut self,
         id: u64,
-        tensors: BTreeMap<usize, FlowSlot<T>>,
+        tensors: OrderedMap<usize, FlowSlot<T>>,
         effects: &mut Vec<FlowEffect<T, E>>,
     ) {
         let Some(iteration) = self.iterations.get_mut(&id) else { return };

@@ -1,6 +1,8 @@
 //! Priority levels, each a queue with a policy and a second queue for requests whose time is over but which may stay.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use galatea_tensor::OrderedMap;
 
 use super::{Nanos, QueueRefusal, ScheduleTicket};
 use crate::config::inference::model_queue_policy::TimeoutAction;
@@ -77,11 +79,11 @@ impl PriorityLevel {
 /// All levels; only those with waiting requests exist, as there may be 2^64 - 1.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
-    levels: BTreeMap<u64, PriorityLevel>,
+    levels: OrderedMap<u64, PriorityLevel>,
     last_level: u64,
     default_level: u64,
     default_policy: QueuePolicy,
-    policies: BTreeMap<u64, QueuePolicy>,
+    policies: OrderedMap<u64, QueuePolicy>,
     len: usize,
 }
 

@@ -1,17 +1,19 @@
 //! Giving answers out in the order in which the requests came, whatever the order in which they are ready.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use galatea_tensor::OrderedMap;
 
 /// Holds answers back until all earlier ones are out.
 #[derive(Debug)]
 pub struct OrderedRelease<T> {
     order: VecDeque<u64>,
-    ready: BTreeMap<u64, T>,
+    ready: OrderedMap<u64, T>,
 }
 
 impl<T> Default for OrderedRelease<T> {
     fn default() -> Self {
-        Self { order: VecDeque::new(), ready: BTreeMap::new() }
+        Self { order: VecDeque::new(), ready: OrderedMap::new() }
     }
 }
 

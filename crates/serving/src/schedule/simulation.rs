@@ -1,7 +1,9 @@
 //! Every policy under thousands of random scripts in simulated time, with everything that must always hold checked at
 //! every step. A script is a number: the same number gives the same script.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
+
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::*;
 use crate::config::inference::model_sequence_batching::StrategyOldest;
@@ -207,12 +209,12 @@ struct Simulation {
     scheduler: Box<dyn RequestScheduler>,
     free: Vec<bool>,
     requests: Vec<Request>,
-    events: BTreeSet<(Nanos, Event)>,
+    events: OrderedSet<(Nanos, Event)>,
     lives: HashMap<CorrelationId, Life>,
     /// Where each life was seen to run, and which life each slot saw last.
     homes: HashMap<(CorrelationId, u64), (usize, usize)>,
     tenants: HashMap<(usize, usize), Vec<(CorrelationId, u64)>>,
-    started: BTreeMap<u64, Vec<u64>>,
+    started: OrderedMap<u64, Vec<u64>>,
     /// Order that the driver keeps for `preserve_ordering`: the requests in the order of their dispatch, and of their answers.
     release: OrderedRelease<u64>,
     dispatched: Vec<u64>,
@@ -229,7 +231,7 @@ impl Simulation {
         let mut random = Random(script);
         let instances = at(1 + random.below(3));
         let (rules, scheduler) = setup(policy, &mut random, instances);
-        let mut events = BTreeSet::new();
+        let mut events = OrderedSet::new();
         let mut now = 0;
         let count = 1 + random.below(50);
         let pace = 1 + random.below(30_000);
@@ -253,7 +255,7 @@ impl Simulation {
             lives: HashMap::new(),
             homes: HashMap::new(),
             tenants: HashMap::new(),
-            started: BTreeMap::new(),
+            started: OrderedMap::new(),
             release: OrderedRelease::default(),
             dispatched: Vec::new(),
             answered: Vec::new(),
@@ -538,7 +540,7 @@ impl Simulation {
                 }
             }
             QueueExpiry::Sequence => {
-                let mut lives: BTreeMap<String, Vec<Nanos>> = BTreeMap::new();
+                let mut lives: OrderedMap<String, Vec<Nanos>> = OrderedMap::new();
                 for request in requests() {
                     assert_eq!(request.runs, 0, "it had a slot");
                     let ends = lives.entry(format!("{:?}", request.life)).or_default();

@@ -1,6 +1,8 @@
 //! Which sequence has which slot, and which wait for one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
+
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::{Nanos, QueueRefusal, ScheduleTicket, SequenceMark, SequenceStep};
 use crate::config::inference::ModelSequenceBatching;
@@ -64,7 +66,7 @@ enum SlotPlace {
 pub(super) struct SlotTable {
     /// Slots that were ever given out, by instance: a configuration may allow more than there will ever be.
     slots: Vec<Vec<SequenceSlot>>,
-    free: BTreeSet<SequenceSlotId>,
+    free: OrderedSet<SequenceSlotId>,
     /// The first slot that was never given out.
     fresh: SequenceSlotId,
     /// Slots of each instance.
@@ -72,9 +74,9 @@ pub(super) struct SlotTable {
     /// Where further requests of a sequence go. A sequence that has ended is not here, although it may run.
     places: HashMap<CorrelationId, SlotPlace>,
     /// By order of arrival.
-    backlog: BTreeMap<u64, WaitingSequence>,
+    backlog: OrderedMap<u64, WaitingSequence>,
     /// When those of the backlog expire that may not wait for ever.
-    expiries: BTreeSet<(Nanos, u64)>,
+    expiries: OrderedSet<(Nanos, u64)>,
     arrivals: u64,
     idle_after: Nanos,
     /// Every request is a sequence, which ends when it is released.
@@ -93,12 +95,12 @@ impl SlotTable {
         };
         Self {
             slots: (0..instances).map(|_| Vec::new()).collect(),
-            free: BTreeSet::new(),
+            free: OrderedSet::new(),
             fresh: SequenceSlotId { slot: 0, instance: 0 },
             limit: slots,
             places: HashMap::new(),
-            backlog: BTreeMap::new(),
-            expiries: BTreeSet::new(),
+            backlog: OrderedMap::new(),
+            expiries: OrderedSet::new(),
             arrivals: 0,
             idle_after: idle_us.saturating_mul(1000),
             iterative: config.iterative_sequence,

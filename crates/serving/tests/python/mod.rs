@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each of the tests needs a part of it")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +14,7 @@ use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
     ControlMode, Core, CoreOptions, InferenceRequest, InferenceResponse, ServingError, SinkAnswer,
 };
-use galatea_tensor::{DataType, Tensor, encode_byte_strings};
+use galatea_tensor::{DataType, OrderedMap, Tensor, encode_byte_strings};
 use tempfile::TempDir;
 
 /// Long enough for any machine, also to import torch; a test that reaches it has failed.
@@ -80,12 +79,12 @@ pub(crate) fn options(
     settings: &[(&str, &str)],
 ) -> CoreOptions {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let settings: BTreeMap<String, String> = settings.collect();
+    let settings: OrderedMap<String, String> = settings.collect();
     CoreOptions {
         repositories: vec![repository.to_owned()],
         control_mode: ControlMode::Explicit { load: vec!["*".to_owned()] },
         exit_on_error: false,
-        backend_config: BTreeMap::from([(backends[0].name().to_owned(), settings)]),
+        backend_config: OrderedMap::from([(backends[0].name().to_owned(), settings)]),
         ..CoreOptions::default()
     }
 }

@@ -1,9 +1,9 @@
 //! Functions that are written operation by operation, each checked as it is added.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use galatea_tensor::{ByteString, Tensor};
+use galatea_tensor::{ByteString, OrderedMap, Tensor};
 
 use super::{
     MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilTensorType, MilType, MilValue,
@@ -138,7 +138,7 @@ impl MilBuilder {
         operator: &str,
         inputs: Vec<(&str, MilArg)>,
     ) -> Result<MilVar> {
-        let mut bound = BTreeMap::new();
+        let mut bound = OrderedMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }
@@ -235,7 +235,7 @@ impl MilBuilder {
     /// # Errors
     /// Fails like [`MilBuilder::constant`].
     pub fn value(&mut self, stem: &str, value: Arc<MilValue>) -> Result<MilVar> {
-        let attributes = BTreeMap::from([("val".to_owned(), value)]);
+        let attributes = OrderedMap::from([("val".to_owned(), value)]);
         let operation =
             MilOperation { operator: "const".to_owned(), attributes, ..MilOperation::default() };
         let mut outputs = self.add(operation, stem, 1)?;
@@ -267,7 +267,7 @@ impl MilBuilder {
         inputs: Vec<(&str, MilArg)>,
         outputs: usize,
     ) -> Result<Vec<MilVar>> {
-        let mut bound = BTreeMap::new();
+        let mut bound = OrderedMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }
@@ -388,7 +388,7 @@ impl MilBuilder {
         blocks: Vec<MilBlock>,
         outputs: usize,
     ) -> Result<Vec<MilVar>> {
-        let mut bound = BTreeMap::new();
+        let mut bound = OrderedMap::new();
         for (name, arg) in inputs {
             bound.insert(name.to_owned(), self.arguments(name, arg)?);
         }

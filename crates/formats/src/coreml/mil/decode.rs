@@ -1,9 +1,9 @@
 //! Messages to programs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use galatea_tensor::{ByteString, Element as Number, Tensor, checked_elements};
+use galatea_tensor::{ByteString, Element as Number, OrderedMap, Tensor, checked_elements};
 
 use super::{
     MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilProgram, MilTensorType,
@@ -35,7 +35,7 @@ pub(crate) fn program(
         let text = format!("the program has version {}, expected 1", proto.version);
         return Err(CoreMlError::unsupported(text));
     }
-    let mut functions = BTreeMap::new();
+    let mut functions = OrderedMap::new();
     for (name, found) in &proto.functions {
         let function = MilDecoder { weights, depth: 0 }.function(found);
         functions.insert(

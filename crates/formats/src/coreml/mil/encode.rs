@@ -1,9 +1,7 @@
 //! Programs to messages.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedMap, Tensor};
 
 use super::{
     MilArgument, MilBlock, MilElement, MilFunction, MilOperation, MilProgram, MilTensorType,
@@ -32,7 +30,7 @@ pub(crate) fn program(
     program: &MilProgram,
     sink: &mut ConstantSink<'_>,
 ) -> Result<proto::MilProgramProto> {
-    let mut functions = BTreeMap::new();
+    let mut functions = OrderedMap::new();
     for (name, function) in &program.functions {
         functions.insert(name.clone(), encode_function(function, sink)?);
     }
@@ -47,7 +45,7 @@ fn encode_function(
     Ok(proto::MilFunctionProto {
         inputs: function.inputs.iter().map(|(name, stated)| named_type(name, stated)).collect(),
         opset: function.opset.clone(),
-        block_specializations: BTreeMap::from([(function.opset.clone(), block)]),
+        block_specializations: OrderedMap::from([(function.opset.clone(), block)]),
         ..proto::MilFunctionProto::default()
     })
 }
@@ -71,7 +69,7 @@ fn one(
     opset: &str,
     sink: &mut ConstantSink<'_>,
 ) -> Result<proto::MilOperationProto> {
-    let mut inputs = BTreeMap::new();
+    let mut inputs = OrderedMap::new();
     for (name, arguments) in &operation.inputs {
         let mut bindings = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -83,7 +81,7 @@ fn one(
         }
         inputs.insert(name.clone(), proto::MilArgumentProto { arguments: bindings });
     }
-    let mut attributes = BTreeMap::new();
+    let mut attributes = OrderedMap::new();
     for (name, value) in &operation.attributes {
         attributes.insert(name.clone(), constant(value, sink)?);
     }

@@ -8,8 +8,9 @@ mod encode;
 mod same;
 mod types;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use galatea_tensor::OrderedMap;
 
 pub use builder::{MilArg, MilBuilder, MilVar};
 pub(super) use decode::program;
@@ -22,7 +23,7 @@ pub use types::{MilTensorType, MilType, MilValue};
 #[derive(Clone, Debug, Default)]
 pub struct MilProgram {
     /// The functions.
-    pub functions: BTreeMap<String, MilFunction>,
+    pub functions: OrderedMap<String, MilFunction>,
 }
 
 /// A function.
@@ -53,13 +54,13 @@ pub struct MilOperation {
     /// The operator, such as `conv`.
     pub operator: String,
     /// The arguments of its inputs: several where an operator takes any number.
-    pub inputs: BTreeMap<String, Vec<MilArgument>>,
+    pub inputs: OrderedMap<String, Vec<MilArgument>>,
     /// Names and types of what it gives.
     pub outputs: Vec<(String, MilType)>,
     /// Blocks that it runs.
     pub blocks: Vec<MilBlock>,
     /// Its attributes; `name` is the operation's own.
-    pub attributes: BTreeMap<String, Arc<MilValue>>,
+    pub attributes: OrderedMap<String, Arc<MilValue>>,
 }
 
 /// Value to which an input is bound.

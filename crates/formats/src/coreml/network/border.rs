@@ -1,9 +1,7 @@
 //! Inputs and outputs of a network: features to blobs and back.
 
-use std::collections::BTreeSet;
-
 use galatea_graph::{Dim, Fact, ValueId};
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedSet, Tensor};
 
 use super::lower::{NetworkLowering, ScopeBlob, choice, int};
 use super::{NetworkKind, labels};
@@ -25,7 +23,7 @@ pub(super) fn inputs(
     features: &[ModelFeature],
     network: &NetworkProto,
 ) -> Result<(), CoreMlError> {
-    let mut seen = BTreeSet::new();
+    let mut seen = OrderedSet::new();
     let images = features.iter().filter(|one| matches!(one.kind, FeatureType::Image { .. }));
     let only_image = images.clone().count() == 1;
     for found in &network.preprocessing {

@@ -4,11 +4,9 @@
 //! output of the `If`; what a loop writes and reads again is carried. Behind a layer that may have
 //! jumped, the rest of its network is a branch that runs where it has not.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use galatea_graph::{AttributeValue, Dim, Fact, SubgraphAttribute, ValueId};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedSet, Tensor};
 
 use super::lower::{LayerCall, LayerOutputs, NetworkLowering, NetworkScope, ScopeBlob, int, size};
 use crate::coreml::decode;
@@ -190,7 +188,7 @@ fn choose(
     check_depth(cx.depth())?;
     let layer = cx.layer.clone();
     let mut scopes = Vec::with_capacity(bodies.len());
-    let mut written = BTreeSet::new();
+    let mut written = OrderedSet::new();
     for layers in bodies {
         cx.open("branch");
         cx.layers(layers)?;
@@ -339,8 +337,8 @@ fn carried(
     cx: &mut NetworkLowering,
     parts: &LoopParts<'_>,
 ) -> Result<Vec<(String, Fact)>, CoreMlError> {
-    let mut written = BTreeSet::new();
-    let mut read = std::collections::BTreeMap::new();
+    let mut written = OrderedSet::new();
+    let mut read = galatea_tensor::OrderedMap::new();
     let depth = cx.depth();
     let mut note = |name: &str, reads: bool| match reads {
         true => *read.entry(name.to_owned()).or_insert(0_usize) += 1,
@@ -387,9 +385,9 @@ fn settled(
     cx: &mut NetworkLowering,
     parts: &LoopParts<'_>,
     carried: &mut [(String, Fact)],
-) -> Result<(NetworkScope, BTreeSet<String>), CoreMlError> {
+) -> Result<(NetworkScope, OrderedSet<String>), CoreMlError> {
     let late = |name: &String, cx: &mut NetworkLowering| !cx.exists(name);
-    let late: BTreeSet<String> =
+    let late: OrderedSet<String> =
         carried.iter().map(|(name, _)| name.clone()).filter(|name| late(name, cx)).collect();
     for _ in 0..MAX_ATTEMPTS {
         let (scope, after) = iteration(cx, parts, carried, &late)?;
@@ -415,7 +413,7 @@ fn iteration(
     cx: &mut NetworkLowering,
     parts: &LoopParts<'_>,
     carried: &[(String, Fact)],
-    late: &BTreeSet<String>,
+    late: &OrderedSet<String>,
 ) -> Result<(NetworkScope, Vec<Fact>), CoreMlError> {
     let layer = cx.layer.clone();
     cx.open("body");

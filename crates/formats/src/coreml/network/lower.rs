@@ -6,13 +6,13 @@
 //! are added, and a node whose results are known becomes constants, so that layers compute shapes by
 //! operators whether lengths are known or not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use galatea_graph::{
     AttributeValue, Attributes, Dim, Fact, Graph, ML_DOMAIN, Node, ONNX_DOMAIN, ValueId, infer,
 };
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedMap, OrderedSet, Tensor};
 use prost::Message;
 
 use crate::coreml::decode;
@@ -87,9 +87,9 @@ pub(super) struct NetworkScope {
     /// The graph that it becomes; the inputs are its own, then the captured values.
     pub(super) graph: Graph,
     /// Blobs that have another value than around the network.
-    pub(super) written: BTreeSet<String>,
+    pub(super) written: OrderedSet<String>,
     /// Blobs that a layer made here.
-    pub(super) made: BTreeSet<String>,
+    pub(super) made: OrderedSet<String>,
     /// How many inputs are captured.
     pub(super) captured: usize,
     facts: Vec<Option<Fact>>,
@@ -102,7 +102,7 @@ pub(super) struct NetworkLowering {
     scopes: Vec<NetworkScope>,
     taken: HashSet<String>,
     /// Names that anything reads, and how often.
-    pub(super) wanted: BTreeMap<String, usize>,
+    pub(super) wanted: OrderedMap<String, usize>,
     /// How many loops are around the current layer.
     pub(super) loops: usize,
     /// The name of the layer that is being lowered.
@@ -140,7 +140,7 @@ impl NetworkLowering {
         let mut lowering = Self {
             scopes: Vec::new(),
             taken: reserved.into_iter().collect(),
-            wanted: BTreeMap::new(),
+            wanted: OrderedMap::new(),
             loops: 0,
             layer: String::new(),
             nodes: 0,
@@ -152,7 +152,7 @@ impl NetworkLowering {
     /// Starts a network inside the current one.
     pub(super) fn open(&mut self, name: &str) {
         let mut graph = Graph::new(name);
-        graph.opsets = BTreeMap::from([(ONNX_DOMAIN.to_owned(), OPSET)]);
+        graph.opsets = OrderedMap::from([(ONNX_DOMAIN.to_owned(), OPSET)]);
         let names = self.scopes.last().map(|outer| outer.names.clone()).unwrap_or_default();
         self.scopes.push(NetworkScope { graph, names, ..NetworkScope::default() });
     }

@@ -1,10 +1,8 @@
 //! Shared steps of the lowering of simple models.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use galatea_graph::{AttributeValue, ValueId};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedMap, Tensor};
 
 use super::activation::linear;
 use super::border::label_table;
@@ -14,7 +12,7 @@ use crate::coreml::proto::ModelDescription;
 use crate::coreml::proto::network::ClassLabels;
 
 /// Values by the names of features.
-pub(super) type FeatureValues = BTreeMap<String, ValueId>;
+pub(super) type FeatureValues = OrderedMap<String, ValueId>;
 
 /// The labels of a classifier, if the model is one.
 pub(super) type ClassifierNames = Option<Vec<String>>;

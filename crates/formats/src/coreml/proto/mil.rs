@@ -2,7 +2,7 @@
 //!
 //! Field numbers are those of coremltools 9.0.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use bytes::Bytes;
 
@@ -37,24 +37,28 @@ pub enum MilDataTypeProto {
 }
 
 /// A program: functions by name.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct MilProgramProto {
     /// Version of the language; 1.
     #[prost(int64, tag = "1")]
     pub version: i64,
     /// The functions.
     #[prost(btree_map = "string, message", tag = "2")]
-    pub functions: BTreeMap<String, MilFunctionProto>,
+    pub functions: OrderedMap<String, MilFunctionProto>,
     /// About the program.
     #[prost(string, tag = "3")]
     pub doc_string: String,
     /// The producer's attributes of the program.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, MilValueProto>,
+    pub attributes: OrderedMap<String, MilValueProto>,
 }
 
 /// A function: a block for each set of operators that it was written in.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct MilFunctionProto {
     /// Its inputs, states included.
     #[prost(message, repeated, tag = "1")]
@@ -64,14 +68,16 @@ pub struct MilFunctionProto {
     pub opset: String,
     /// Blocks by set of operators.
     #[prost(btree_map = "string, message", tag = "3")]
-    pub block_specializations: BTreeMap<String, MilBlockProto>,
+    pub block_specializations: OrderedMap<String, MilBlockProto>,
     /// The producer's attributes of the function.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, MilValueProto>,
+    pub attributes: OrderedMap<String, MilValueProto>,
 }
 
 /// Operations in order.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct MilBlockProto {
     /// Values that the operation around the block gives.
     #[prost(message, repeated, tag = "1")]
@@ -84,7 +90,7 @@ pub struct MilBlockProto {
     pub operations: Vec<MilOperationProto>,
     /// The producer's attributes of the block.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, MilValueProto>,
+    pub attributes: OrderedMap<String, MilValueProto>,
 }
 
 /// Bindings of an input: several where an operator takes any number.
@@ -115,14 +121,16 @@ pub enum BindingKind {
 }
 
 /// One application of an operator.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct MilOperationProto {
     /// The operator.
     #[prost(string, tag = "1")]
     pub r#type: String,
     /// The bindings of its inputs.
     #[prost(btree_map = "string, message", tag = "2")]
-    pub inputs: BTreeMap<String, MilArgumentProto>,
+    pub inputs: OrderedMap<String, MilArgumentProto>,
     /// Its outputs.
     #[prost(message, repeated, tag = "3")]
     pub outputs: Vec<NamedValueType>,
@@ -131,7 +139,7 @@ pub struct MilOperationProto {
     pub blocks: Vec<MilBlockProto>,
     /// Its attributes.
     #[prost(btree_map = "string, message", tag = "5")]
-    pub attributes: BTreeMap<String, MilValueProto>,
+    pub attributes: OrderedMap<String, MilValueProto>,
 }
 
 /// A value's name and type.
@@ -174,7 +182,9 @@ pub enum TypeKind {
 }
 
 /// The type of a tensor.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct MilTensorTypeProto {
     /// A [`MilDataTypeProto`].
     #[prost(enumeration = "MilDataTypeProto", tag = "1")]
@@ -187,7 +197,7 @@ pub struct MilTensorTypeProto {
     pub dimensions: Vec<MilDimensionProto>,
     /// The producer's attributes of the type.
     #[prost(btree_map = "string, message", tag = "4")]
-    pub attributes: BTreeMap<String, MilValueProto>,
+    pub attributes: OrderedMap<String, MilValueProto>,
 }
 
 /// A length.

@@ -8,7 +8,7 @@ pub mod mil;
 pub mod network;
 pub mod simple;
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use bytes::Bytes;
 
@@ -210,7 +210,9 @@ pub struct FunctionDescription {
 }
 
 /// About a model.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct CoreMlMetadataProto {
     /// Its purpose.
     #[prost(string, tag = "1")]
@@ -226,7 +228,7 @@ pub struct CoreMlMetadataProto {
     pub license: String,
     /// Free text by key.
     #[prost(btree_map = "string, string", tag = "100")]
-    pub user_defined: BTreeMap<String, String>,
+    pub user_defined: OrderedMap<String, String>,
 }
 
 /// An input, an output or a state.

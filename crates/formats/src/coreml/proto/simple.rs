@@ -216,16 +216,20 @@ pub enum MappingProto {
     ToString(Int64ToStringMap),
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct StringToInt64Map {
     #[prost(btree_map = "string, int64", tag = "1")]
-    pub map: std::collections::BTreeMap<String, i64>,
+    pub map: galatea_tensor::OrderedMap<String, i64>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, Debug, PartialEq, prost::Message)]
+#[prost(skip_debug)]
+#[prost(prost_path = "crate::map_fields")]
 pub struct Int64ToStringMap {
     #[prost(btree_map = "int64, string", tag = "1")]
-    pub map: std::collections::BTreeMap<i64, String>,
+    pub map: galatea_tensor::OrderedMap<i64, String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

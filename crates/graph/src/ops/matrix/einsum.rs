@@ -1,8 +1,6 @@
 //! `Einsum`: sums of products named by letters.
 
-use std::collections::BTreeMap;
-
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 
 use crate::collect::{collected, collected_some};
 use crate::error::OpError;
@@ -55,7 +53,7 @@ fn labels(term: &str) -> Result<Vec<AxisLabel>, OpError> {
 
 /// The result of an equation that names none.
 fn implicit(inputs: &[Vec<AxisLabel>]) -> Vec<AxisLabel> {
-    let mut counts = BTreeMap::<AxisLabel, usize>::new();
+    let mut counts = OrderedMap::<AxisLabel, usize>::new();
     for label in inputs.iter().flatten() {
         *counts.entry(*label).or_default() += 1;
     }
@@ -140,8 +138,8 @@ fn spell(term: &[AxisLabel], hidden: usize) -> Vec<AxisLabel> {
 fn lengths(
     terms: &[Vec<AxisLabel>],
     shapes: &[&[usize]],
-) -> Result<BTreeMap<AxisLabel, usize>, OpError> {
-    let mut lengths = BTreeMap::<AxisLabel, usize>::new();
+) -> Result<OrderedMap<AxisLabel, usize>, OpError> {
+    let mut lengths = OrderedMap::<AxisLabel, usize>::new();
     for (&label, &len) in terms.iter().flatten().zip(shapes.iter().copied().flatten()) {
         let joined = lengths.entry(label).or_insert(1);
         if *joined == 1 {
@@ -216,7 +214,7 @@ impl Operator for Einsum {
         let ranks: Option<Vec<usize>> = collected_some(&mut all.iter().map(|fact| fact.rank()));
         let Some(ranks) = ranks else { return Ok(vec![Fact::unranked(dtype)]) };
         let (terms, output) = self.spell(&ranks)?;
-        let mut dims = BTreeMap::<AxisLabel, Fact>::new();
+        let mut dims = OrderedMap::<AxisLabel, Fact>::new();
         for (term, fact) in terms.iter().zip(&all) {
             for (label, dim) in term.iter().zip(fact.shape.iter().flatten()) {
                 let one = Fact::new(dtype, vec![dim.clone()]);

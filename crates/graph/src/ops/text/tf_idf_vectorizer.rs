@@ -1,8 +1,6 @@
 //! `TfIdfVectorizer`: how often known sequences of words or numbers occur.
 
-use std::collections::BTreeMap;
-
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, OrderedMap, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -49,7 +47,7 @@ pub struct TfIdfVectorizer {
     /// How many items may lie between neighbours.
     pub max_skip_count: usize,
     /// The known sequences.
-    pub known: BTreeMap<Vec<TextItem>, CountColumn>,
+    pub known: OrderedMap<Vec<TextItem>, CountColumn>,
     /// Numbers in a row of the result.
     pub columns: usize,
     /// True if items are words.
@@ -117,7 +115,7 @@ impl TfIdfVectorizer {
             let weight = weights.as_ref().map_or(1.0, |all| all[index]);
             (sequence, CountColumn { at: columns[index], weight })
         };
-        let mut known = BTreeMap::new();
+        let mut known = OrderedMap::new();
         for (sequence, column) in sequences.into_iter().enumerate().map(column) {
             known.insert(sequence, column);
         }
@@ -126,7 +124,7 @@ impl TfIdfVectorizer {
 
     /// Adds what occurs in a row of items.
     fn count(&self, items: &[TextItem], result: &mut [f64]) {
-        let mut counts: BTreeMap<&[TextItem], (u32, CountColumn)> = BTreeMap::new();
+        let mut counts: OrderedMap<&[TextItem], (u32, CountColumn)> = OrderedMap::new();
         let longest = self.lengths.1.min(items.len());
         for length in self.lengths.0.max(1)..=longest {
             // A single item has no neighbours to be apart from.

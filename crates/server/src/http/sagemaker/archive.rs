@@ -1,6 +1,5 @@
 //! Contents of the folder of a model that SageMaker has unpacked.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use galatea_serving::ServingError;
 use galatea_serving::config::from_text;
 use galatea_serving::repository::ModelRepository;
+use galatea_tensor::OrderedMap;
 
 /// Folders that hold no models, whatever a client says.
 const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -47,7 +47,7 @@ pub(super) fn repository(url: &str, name: &str) -> Result<ModelRepository, Servi
         })?;
         (folder, model)
     };
-    Ok(ModelRepository { path, names: BTreeMap::from([(model, name.to_owned())]) })
+    Ok(ModelRepository { path, names: OrderedMap::from([(model, name.to_owned())]) })
 }
 
 /// An absolute path without `.` and `..`.
@@ -111,7 +111,7 @@ mod tests {
         let of = |path: &str| repository(root.join(path).to_str().unwrap(), "given");
         let expected = |path: &str, model: &str| ModelRepository {
             path: root.join(path),
-            names: BTreeMap::from([(model.to_owned(), "given".to_owned())]),
+            names: OrderedMap::from([(model.to_owned(), "given".to_owned())]),
         };
         write("plain/model", "backend: \"identity\"");
         assert_eq!(of("plain/model").unwrap(), expected("plain", "model"));

@@ -1,7 +1,7 @@
 //! From the entries of a trace to nested spans: `InferRequest` around everything, one span for each model, and
 //! `compute` inside it.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use galatea_serving::trace::{
     COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, INFER_RESPONSE_COMPLETE,
@@ -49,7 +49,7 @@ fn is_outer(stage: &str) -> bool {
 
 /// The spans of a request and of all that it caused, the outermost first.
 pub(super) fn spans(entries: &[TraceEntry], parent: Option<TraceParent>) -> Vec<Span> {
-    let mut parts = BTreeMap::<u64, EntrySpans<'_>>::new();
+    let mut parts = OrderedMap::<u64, EntrySpans<'_>>::new();
     let mut now = 0;
     for entry in entries {
         let part = parts.entry(entry.trace).or_default();
@@ -75,7 +75,7 @@ pub(super) fn spans(entries: &[TraceEntry], parent: Option<TraceParent>) -> Vec<
         }
     }
     let trace_id = parent.map_or_else(new_trace_id, |parent| parent.trace_id);
-    let mut ids = BTreeMap::new();
+    let mut ids = OrderedMap::new();
     let mut spans = Vec::new();
     // A child's number is greater than its parent's, so parents come first.
     for (&id, part) in &parts {

@@ -21,7 +21,7 @@ fn files(config: &str) -> ModelFiles {
         model_dir: "/nowhere".into(),
         version_dir: "/nowhere/1".into(),
         config: Arc::new(config),
-        settings: std::collections::BTreeMap::new(),
+        settings: galatea_tensor::OrderedMap::new(),
         metal: Arc::default(),
         auto_complete: true,
         host: HostLink::default(),

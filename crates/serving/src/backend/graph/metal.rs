@@ -1,10 +1,10 @@
 //! Effects of `metal_config` on the session of a graph.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_runtime::tune::ChoiceSource;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, ProviderWish, SessionOptions};
+use galatea_tensor::OrderedMap;
 
 use super::ProviderFactory;
 use crate::backend::ModelFiles;
@@ -205,7 +205,7 @@ fn fusion(
 }
 
 /// Returns the wish for a provider with settings of its own.
-fn with_settings(settings: &BTreeMap<String, String>) -> ProviderWish<'_> {
+fn with_settings(settings: &OrderedMap<String, String>) -> ProviderWish<'_> {
     ProviderWish { settings: Some(settings), forced: false }
 }
 
@@ -235,7 +235,7 @@ pub(super) fn configured(
     mut providers: ProviderFactory,
     metal: &MetalConfig,
     model: &str,
-    given: &BTreeMap<&str, BTreeMap<String, String>>,
+    given: &OrderedMap<&str, OrderedMap<String, String>>,
 ) -> Result<ProviderFactory, ServingError> {
     let pools = metal.pool_settings();
     let pools =
@@ -265,8 +265,8 @@ pub(super) fn configured(
 /// The settings of Core ML's provider: those that it was given, and a precision that they leave open.
 fn core_ml(
     metal: &MetalConfig,
-    given: Option<&BTreeMap<String, String>>,
-) -> BTreeMap<String, String> {
+    given: Option<&OrderedMap<String, String>>,
+) -> OrderedMap<String, String> {
     let mut settings = given.cloned().unwrap_or_default();
     let word = metal.find("precision").and_then(|setting| match setting.text.as_str() {
         "fp16" | "mixed" => Some("fp16"),

@@ -7,7 +7,6 @@ pub(super) mod metal;
 mod metal_backend;
 mod options;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use galatea_runtime::{
     ExecutionProvider, IoInfo, PaceSource, PlacementOptions, Run, Session, SessionOptions,
     TuningStep, WatchSource,
 };
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedMap, Tensor};
 
 pub use self::metal_backend::MetalBackend;
 use super::{
@@ -438,7 +437,7 @@ impl BackendModel for GraphModel {
         Some(&self.io)
     }
 
-    fn labels(&self) -> BTreeMap<String, Vec<String>> {
+    fn labels(&self) -> OrderedMap<String, Vec<String>> {
         let labels = self.interface.as_ref().and_then(|interface| interface.labels.as_ref());
         labels
             .map(|labels| (labels.probabilities.clone(), labels.names.clone()))

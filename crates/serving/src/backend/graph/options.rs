@@ -1,11 +1,11 @@
 //! Session options that a configuration asks for.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_runtime::{
     CompileMode, ExecutionProvider, OptimiseLevel, ProviderWish, SessionOptions,
 };
+use galatea_tensor::OrderedMap;
 
 use super::ProviderFactory;
 use super::metal::{self, StatedFields};
@@ -115,7 +115,7 @@ pub(super) fn configured(
     files: &ModelFiles,
 ) -> Result<ProviderFactory, ServingError> {
     let config = &*files.config;
-    let mut given: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    let mut given: OrderedMap<&str, OrderedMap<String, String>> = OrderedMap::new();
     let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
     let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
     for wish in wishes {

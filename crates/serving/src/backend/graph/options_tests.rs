@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use galatea_runtime::prefetch::PrefetchPolicy;
@@ -10,6 +9,7 @@ use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, Precision, ProviderClaims, ProviderTraits,
     RuntimeError,
 };
+use galatea_tensor::OrderedMap;
 
 use super::*;
 use crate::config::metal::MetalSource;
@@ -19,7 +19,7 @@ use crate::config::{MetalConfig, from_text};
 #[derive(Clone)]
 struct Told {
     name: &'static str,
-    settings: BTreeMap<String, String>,
+    settings: OrderedMap<String, String>,
     forced: bool,
 }
 
@@ -60,7 +60,7 @@ impl ExecutionProvider for Told {
 }
 
 fn provider(name: &'static str) -> Arc<dyn ExecutionProvider> {
-    Arc::new(Told { name, settings: BTreeMap::new(), forced: false })
+    Arc::new(Told { name, settings: OrderedMap::new(), forced: false })
 }
 
 fn config(name: &str, accelerator: &str, parameters: &str) -> ModelConfig {
@@ -122,7 +122,7 @@ fn files(config: ModelConfig) -> ModelFiles {
         version: 1,
         model_dir: PathBuf::new(),
         version_dir: PathBuf::new(),
-        settings: BTreeMap::new(),
+        settings: OrderedMap::new(),
         metal: Arc::default(),
         auto_complete: true,
         host: crate::backend::HostLink::default(),

@@ -9,12 +9,12 @@ mod batching;
 mod fields;
 pub(crate) mod latency;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use galatea_tensor::OrderedMap;
 use serde_json::Value;
 
 use super::ModelConfig;
@@ -154,7 +154,7 @@ impl MetalConfig {
     /// Fails like [`MetalConfig::parse`], and when the file cannot be read.
     pub fn of_server(
         flag: &str,
-        settings: Option<&BTreeMap<String, String>>,
+        settings: Option<&OrderedMap<String, String>>,
     ) -> Result<Self, String> {
         let mut all = match settings {
             Some(settings) => Self::of_parameters(settings, MetalSource::Backend)?,
@@ -216,7 +216,7 @@ impl MetalConfig {
 
     /// Fields that are single texts.
     fn of_parameters(
-        parameters: &BTreeMap<String, String>,
+        parameters: &OrderedMap<String, String>,
         place: MetalSource,
     ) -> Result<Self, String> {
         let wrong = |error: String| format!("{place}: {error}");
@@ -313,8 +313,8 @@ impl MetalConfig {
     ///
     /// # Errors
     /// When a threshold is given for unified memory that is not to be used.
-    pub(crate) fn pool_settings(&self) -> Result<BTreeMap<String, String>, String> {
-        let mut given: BTreeMap<String, String> =
+    pub(crate) fn pool_settings(&self) -> Result<OrderedMap<String, String>, String> {
+        let mut given: OrderedMap<String, String> =
             self.pools().map(|one| (one.field.to_owned(), one.text.clone())).collect();
         if let Some(text) = given.remove("use_unified_memory")
             && text == "false"

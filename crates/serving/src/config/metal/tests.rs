@@ -104,10 +104,10 @@ fn the_flag_may_name_a_file() {
     fs::write(&path, r#"{"metal_config": {"preset": "power_efficient"}}"#).unwrap();
     let all = MetalConfig::of_flag(path.to_str().unwrap()).unwrap();
     assert_eq!(all.power().count(), 4);
-    let settings = BTreeMap::from([("power_target_watts".to_owned(), "20".to_owned())]);
+    let settings = OrderedMap::from([("power_target_watts".to_owned(), "20".to_owned())]);
     let both = MetalConfig::of_server(path.to_str().unwrap(), Some(&settings)).unwrap();
     assert_eq!(both, all);
-    let settings = BTreeMap::from([("batch_size".to_owned(), "few".to_owned())]);
+    let settings = OrderedMap::from([("batch_size".to_owned(), "few".to_owned())]);
     let error = MetalConfig::of_server("", Some(&settings)).unwrap_err();
     assert!(error.starts_with("--backend-config=metal: batch_size: 'few' found"), "{error}");
     fs::write(&path, vec![b' '; 1 << 17]).unwrap();

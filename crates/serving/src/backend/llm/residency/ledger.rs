@@ -1,6 +1,6 @@
 //! Policy of residency, without thread, lock or clock: which models are in memory, and which make room.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 /// The number of a model.
 pub(super) type TenantId = u64;
@@ -28,14 +28,14 @@ struct LedgerTenant {
 #[derive(Debug)]
 pub(super) struct MemoryLedger {
     limit: u64,
-    tenants: BTreeMap<TenantId, LedgerTenant>,
+    tenants: OrderedMap<TenantId, LedgerTenant>,
     next: TenantId,
     uses: u64,
 }
 
 impl MemoryLedger {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, tenants: BTreeMap::new(), next: 0, uses: 0 }
+        Self { limit, tenants: OrderedMap::new(), next: 0, uses: 0 }
     }
 
     /// A model that is not in memory.
@@ -119,7 +119,7 @@ impl MemoryLedger {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use galatea_tensor::OrderedMap;
 
     use proptest::prelude::*;
 
@@ -176,7 +176,7 @@ mod tests {
             for _ in 0..5 {
                 ledger.enter();
             }
-            let mut open: BTreeMap<TenantId, usize> = BTreeMap::new();
+            let mut open: OrderedMap<TenantId, usize> = OrderedMap::new();
             for (id, bytes, ends) in steps {
                 let uses = open.entry(id).or_default();
                 if ends && *uses > 0 {
