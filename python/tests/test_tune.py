@@ -33,7 +33,7 @@ def test_mistakes_are_named(program, tmp_path):
     for arguments, text, expected in [
         (["--inspect", broken], "version Some(9)", 1),
         (["--inspect", tmp_path / "none"], "cannot be read", 1),
-        (["--merge", "--output", tmp_path / "x"], "--merge needs files", 1),
+        (["--merge", "--output", tmp_path / "x"], "MODEL|FILE is missing", 2),
         (["--merge", broken], "--output is missing", 2),
         ([DIGITS, "--strategy", "luck"], "exhaustive, grid, adaptive, genetic", 2),
         ([DIGITS, "--database", broken], "version Some(9)", 1),

@@ -116,11 +116,11 @@ impl CheckpointJob<'_> {
     /// Fails as [`bench`] does.
     pub(super) fn measure(&self) -> Result<MeasuredCheckpoint, String> {
         let CheckpointJob { path, counts, threads, .. } = *self;
-        let mut prompt = counts.prompt_tokens.unwrap_or(PROMPT).max(1);
+        let mut prompt = counts.prompt.prompt_tokens.unwrap_or(PROMPT).max(1);
         let answer = counts.decode_tokens.unwrap_or(ANSWER).max(2);
-        let context = counts.context.unwrap_or(SHORT_PROMPT).max(1);
+        let context = counts.text.context.unwrap_or(SHORT_PROMPT).max(1);
         let concurrency = self.concurrency.max(1);
-        if ChunkManifest::is_in(path) && counts.prompt_tokens.is_none() {
+        if ChunkManifest::is_in(path) && counts.prompt.prompt_tokens.is_none() {
             let manifest = ChunkManifest::read(path).map_err(|error| error.to_string())?;
             prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
         }
@@ -179,7 +179,7 @@ impl CheckpointJob<'_> {
         let weights = self.weights.engine_arguments(self.provider);
         let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
         options.session.threads = self.threads;
-        let chunk = self.counts.prompt_tokens.unwrap_or(PROMPT);
+        let chunk = self.counts.prompt.prompt_tokens.unwrap_or(PROMPT);
         let scored = PerplexityModel::load(self.path, &options, chunk)
             .and_then(|mut model| Ok((model.score(&text)?, model)));
         let (score, model) = scored.map_err(|error| error.to_string())?;

@@ -11,11 +11,13 @@ use galatea::{
 };
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::arguments::{number, path};
+use super::arguments::{number, path, purpose};
+use super::language_choices::ContextLength;
 use super::{complain, engine, say};
 
 /// Command line of `galatea chat`.
 #[derive(Debug, Args)]
+#[command(mut_args(purpose("context", "longest conversation in tokens [the model's]")))]
 pub(super) struct ChatArguments {
     #[arg(value_name = "MODEL", value_parser = path)]
     model: PathBuf,
@@ -25,14 +27,8 @@ pub(super) struct ChatArguments {
     prompt: Option<String>,
     #[command(flatten)]
     sampling: SamplingChoices,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 0,
-        help = "longest conversation in tokens [the model's]"
-    )]
-    context: usize,
+    #[command(flatten)]
+    text: ContextLength,
     #[arg(long, value_name = "NAME", help = "float32, bfloat16 or float16 [float32]")]
     dtype: Option<String>,
     #[arg(
@@ -97,7 +93,7 @@ pub(super) fn chat(arguments: &ChatArguments) -> Result<ExitCode, String> {
     let mut talk = ChatSession::new(arguments);
     let weights = EngineArguments {
         max_num_seqs: Some(1),
-        max_model_len: (arguments.context > 0).then_some(arguments.context),
+        max_model_len: arguments.text.context.filter(|tokens| *tokens > 0),
         dtype: arguments.dtype.clone(),
         quantization: arguments.quantization.clone(),
         kv_cache_dtype: arguments.kv_cache_dtype.clone(),

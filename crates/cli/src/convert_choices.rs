@@ -8,7 +8,8 @@ use galatea_coreml::{ConvertOptions, WeightCompression};
 use galatea_runtime::OptimiseLevel;
 use galatea_tensor::OrderedMap;
 
-use super::arguments::{NamedLength, named_length, number, path, worded_choice};
+use super::arguments::{NamedLength, named_length, number, path, purpose, worded_choice};
+use super::language_choices::ContextLength;
 
 /// Options for programs that are written.
 #[derive(Debug, Args)]
@@ -67,14 +68,10 @@ pub(super) struct ProgramChoices {
 
 /// Options for language models in chunks.
 #[derive(Debug, Args)]
+#[command(mut_args(purpose("context", "of a language model: the most tokens of a text [1024]")))]
 pub(super) struct ChunkChoices {
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        help = "of a language model: the most tokens of a text [1024]"
-    )]
-    context: Option<usize>,
+    #[command(flatten)]
+    text: ContextLength,
     #[arg(
         long,
         value_name = "N,N,…",
@@ -190,7 +187,7 @@ impl ProgramChoices {
 impl ChunkChoices {
     /// Changes the options that are given.
     pub(super) fn apply(&self, options: &mut ChunkOptions) {
-        options.context = self.context;
+        options.context = self.text.context;
         options.chunk_bytes = self.chunk_bytes.unwrap_or(options.chunk_bytes);
         options.tokenizer.clone_from(&self.tokenizer);
         options.prefill = self.prefill.as_ref().map(|rows| rows.0.clone());

@@ -1,4 +1,4 @@
-//! Options of commands that measure language models.
+//! Options of commands for language models.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,37 @@ use galatea_serving::backend::llm::EngineArguments;
 
 use super::arguments::{number, path};
 
-/// Options for the lengths of prompts and answers.
+/// Option for the length of prompts.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct TokenCounts {
+pub(super) struct PromptLength {
     #[arg(
-        long,
+        long = "prompt-tokens",
         value_name = "N",
         value_parser = number::<usize>,
         help = "tokens of the prompt of a language model [512]"
     )]
     pub(super) prompt_tokens: Option<usize>,
+}
+
+/// Option for the length of a text. Each command says what it does with the text.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct ContextLength {
     #[arg(
-        long,
+        long = "context",
         value_name = "N",
         value_parser = number::<usize>,
         help = "tokens before that answer [8]"
     )]
     pub(super) context: Option<usize>,
+}
+
+/// Options for the lengths of prompts and answers.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct TokenCounts {
+    #[command(flatten)]
+    pub(super) prompt: PromptLength,
+    #[command(flatten)]
+    pub(super) text: ContextLength,
     #[arg(
         long,
         value_name = "N",

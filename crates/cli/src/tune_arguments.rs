@@ -69,7 +69,7 @@ pub(super) struct TuneArguments {
         help = "compare two candidates, by number or name, wherever a choice has both"
     )]
     pub(super) compare: Option<String>,
-    #[arg(long, requires = "output", help = "put the records of FILE … into --output")]
+    #[arg(long, requires_all = ["files", "output"], help = "put the records of FILE … into --output")]
     pub(super) merge: bool,
     #[arg(long, value_name = "FILE", value_parser = path, help = "where --merge writes")]
     pub(super) output: Option<PathBuf>,
@@ -117,4 +117,24 @@ impl TuneArguments {
 
 fn unexpected(file: &Path) -> String {
     format!("unexpected argument '{}'", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::parse;
+    use super::*;
+
+    #[test]
+    fn merging_needs_files_and_an_output() {
+        for (arguments, text) in [
+            (&["--merge", "--output", "all"][..], "MODEL|FILE is missing"),
+            (&["--merge", "one"], "--output is missing"),
+        ] {
+            assert_eq!(parse::<TuneArguments>(arguments).unwrap_err(), text);
+        }
+        let both = parse::<TuneArguments>(&["--merge", "one", "two", "--output", "all"]).unwrap();
+        assert_eq!(both.files, ["one", "two"].map(PathBuf::from));
+        let neither = parse::<TuneArguments>(&["--merge"]).unwrap_err();
+        assert!(neither.contains("MODEL|FILE") && neither.contains("--output"), "{neither}");
+    }
 }

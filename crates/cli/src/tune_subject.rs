@@ -10,13 +10,23 @@ use galatea_tensor::Tensor;
 
 use super::arguments::{number, parsed, purpose};
 use super::generate::{self, ShapeChoices};
-use super::language_choices::WeightChoices;
+use super::language_choices::{ContextLength, PromptLength, WeightChoices};
 use super::model::ThreadChoice;
 use super::{engine, model};
+
+/// Rows of a step that reads a prompt, where none are given.
+const PROMPT: usize = 512;
+/// Positions before a step that writes an answer, where none are given.
+const CONTEXT: usize = 1024;
 
 /// Options for what is tuned, besides the model.
 #[derive(Debug, Args)]
 #[command(
+    mut_args(purpose("prompt_tokens", "of a language model: rows of a step that reads [512]")),
+    mut_args(purpose(
+        "context",
+        "of a language model: positions before a step that writes [1024]"
+    )),
     mut_args(purpose("quantization", "round a language model's matrices")),
     mut_args(purpose("kv_cache_dtype", "what keys and values of a language model are stored as"))
 )]
@@ -42,22 +52,10 @@ pub(super) struct SubjectChoices {
     shapes: ShapeChoices,
     #[command(flatten)]
     threads: ThreadChoice,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 512,
-        help = "of a language model: rows of a step that reads [512]"
-    )]
-    prompt_tokens: usize,
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = number::<usize>,
-        default_value_t = 1024,
-        help = "of a language model: positions before a step that writes [1024]"
-    )]
-    context: usize,
+    #[command(flatten)]
+    prompt: PromptLength,
+    #[command(flatten)]
+    text: ContextLength,
     #[command(flatten)]
     weights: WeightChoices,
 }
@@ -107,8 +105,8 @@ impl TuneSubject {
                 of_graph(&session.map_err(text_of)?, arguments)
             }
             Self::Checkpoint(path) => {
-                let prompt = arguments.prompt_tokens.max(1);
-                let context = arguments.context;
+                let prompt = arguments.prompt.prompt_tokens.unwrap_or(PROMPT).max(1);
+                let context = arguments.text.context.unwrap_or(CONTEXT);
                 let sequences = arguments.batch.max(1);
                 let weights = arguments.weights.engine_arguments(arguments.provider.as_deref());
                 let mut options = engine().load_options(&weights).map_err(text_of)?;

@@ -8,7 +8,7 @@ pub(crate) const NO_TEXT: &str = "an argument is no UTF-8 text, which paths and 
 /// Returns the name of an argument that clap shows with the form of its value.
 fn name_of(argument: &str) -> &str {
     let name = argument.split([' ', '=']).next().unwrap_or_default();
-    name.trim_matches(['<', '>', '[', ']'])
+    name.trim_end_matches('.').trim_matches(['<', '>', '[', ']'])
 }
 
 /// Returns the first text of a context.
@@ -69,8 +69,12 @@ pub(crate) fn explain(error: &clap::Error, noun: &str) -> String {
             }
         }
         ErrorKind::MissingRequiredArgument => {
-            let missing = all(ContextKind::InvalidArg);
-            let names: Vec<&str> = missing.split('|').map(name_of).collect();
+            let names: Vec<&str> = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(missing)) => {
+                    missing.iter().map(|one| name_of(one)).collect()
+                }
+                _ => Vec::new(),
+            };
             let verb = if names.len() == 1 { "is" } else { "are" };
             format!("{} {verb} missing", names.join(" and "))
         }
