@@ -6,6 +6,8 @@ import socket
 import urllib.request
 
 import grpc
+import numpy as np
+import onnx
 import pytest
 import tritonclient.http
 from google.protobuf import descriptor_pool
@@ -57,6 +59,53 @@ def test_ten_mistakes_in_a_configuration_are_all_reported(repository, program):
     assert status != 0
     missing = [i for i in range(10) if f"mistake_{i}" not in log]
     assert not missing, f"not reported: {missing}\n{log}"
+
+
+# What may lie in the folder of caches, by the guide.
+CACHES = {"models", "core-ml", "tuning.jsonl", "placements.jsonl"}
+
+
+def test_the_folder_of_caches_has_all_that_is_kept_and_the_home_has_nothing(repository, tmp_path_factory, start,
+                                                                            monkeypatch):
+    shutil.copytree(SAMPLES / "digits", repository / "digits")
+    # Models with smaller weights load as fast without a cache.
+    weights = onnx.numpy_helper.from_array(np.ones((600, 600), np.float32), "weights")
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([onnx.helper.make_node("MatMul", ["x", "weights"], ["y"])], "product",
+                                   [value("x", 1, [2, 600])], [value("y", 1, [2, 600])], [weights])
+    opset = onnx.helper.make_opsetid("", 17)
+    (repository / "product" / "1").mkdir(parents=True)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8),
+              repository / "product" / "1" / "model.onnx")
+    # Core ML, or the interpreter in its place, runs it in a worker.
+    settings = 'parameters { key: "worker" value: "on" } parameters { key: "compile" value: "wait" }'
+    accelerator = f'name: "apple_neural_engine" {settings}'
+    with open(repository / "digits" / "config.pbtxt", "a", encoding="utf-8") as config:
+        config.write(f"\noptimization {{ execution_accelerators {{ gpu_execution_accelerator {{ {accelerator} }} }} }}\n")
+    home, kept = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("kept") / "caches"
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(home))
+    compiled = []
+    for _ in range(2):
+        server = start("--model-repository", repository, "--cache-dir", kept)
+        with connect(tritonclient.http, server) as client:
+            first, second, inputs = simple_inputs(tritonclient.http)
+            check_simple(client.infer("simple", inputs), first, second)
+            image = tritonclient.http.InferInput("IMAGE", [1, 1, 8, 8], "FP32")
+            image.set_data_from_numpy(np.ones((1, 1, 8, 8), np.float32))
+            assert client.infer("digits", [image]).as_numpy("PROBABILITIES").shape == (1, 10)
+            rows = tritonclient.http.InferInput("x", [2, 600], "FP32")
+            rows.set_data_from_numpy(np.ones((2, 600), np.float32))
+            np.testing.assert_array_equal(client.infer("product", [rows]).as_numpy("y"), np.full((2, 600), 600.0))
+        with urllib.request.urlopen(f"http://{server.metrics}/metrics") as page:
+            lines = page.read().decode().splitlines()
+        compiled.append([float(line.split()[-1]) for line in lines if line.startswith("ane_compiles_total")])
+        assert server.stop() == 0
+        found = {path.name for path in kept.iterdir()}
+        assert {"models", "core-ml"} <= found <= CACHES, found
+        assert not list(home.iterdir()), list(home.rglob("*"))
+    # The second start found the packages of the first.
+    assert compiled[0] != compiled[1] and compiled[1] in ([], [0.0]), compiled
 
 
 def test_a_missing_repository_is_named(tmp_path, program):
