@@ -311,10 +311,62 @@ def others():
     case("linear_attention_delta", "LinearAttention", [q, k, v, state, decay, beta], 2, update_rule="gated_delta", **heads)
 
 
+def texts_and_tokens():
+    texts = np.array([["Hello, world x", ""], ["a bb  ccc", "d-e_f 12"]], object)
+    common = dict(pad_value="#", mincharnum=1)
+    case("tokenizer_words", "Tokenizer", [texts], tokenexp="[a-zA-Z0-9_]+", mark=0, **common)
+    case("tokenizer_words_marked", "Tokenizer", [texts.ravel()], tokenexp=r"\w\w+|\d", mark=1, pad_value="", mincharnum=2)
+    case("tokenizer_separators", "Tokenizer", [texts], separators=[" ", "[-_,]+"], mark=1, **common)
+    case("tokenizer_characters", "Tokenizer", [texts[:, 0]], separators=[""], mark=0, **common)
+    tokens = np.array([[0, 1, 2, 0, 1], [3, 3, 3, 3, 3]], np.int64)
+    case("ngram_repeat_block", "NGramRepeatBlock", [tokens, floats(2, 4)], ngram_size=3)
+    case("murmur_hash", "MurmurHash3", [integers(-9, 9, 2, 3)], seed=7)
+    case("murmur_hash_text", "MurmurHash3", [texts], positive=0)
+    words = np.array([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 0, 2, 3, 0]], np.int32)
+    case("word_conv_embedding", "WordConvEmbedding", [words, floats(3, 1, 2, 4), floats(3), floats(6, 4)])
+    case("dynamic_time_warping", "DynamicTimeWarping", [np.abs(floats(1, 5, 7))])
+    case("unique", "Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], 3)
+
+
+def images_and_experts():
+    image = floats(2, 3, 5, 6)
+    regions = np.array([[0, 0, 1, 1], [-0.5, 0.2, 0.6, 1.2], [0.6, 0.1, 0.1, 0.9]], np.float32)
+    crops = [image, regions, np.array([0, 1, 1], np.int32), np.array([4, 3], np.int32)]
+    case("crop_and_resize", "CropAndResize", crops, extrapolation_value=-7.0)
+    case("crop_and_resize_nearest", "CropAndResize", crops, mode="nearest")
+    mask = (np.arange(30) % 4 != 0).astype(np.int32).reshape(1, 1, 5, 6)
+    case("max_pool_with_mask", "MaxpoolWithMask", [image[:1, :1], mask], kernel_shape=[3, 2], pads=[1, 0, 1, 1])
+    kernel, pads = floats(3, 2, 3, 3), np.array([1, 0, 1, 2], np.int64)
+    case("conv_transpose_dynamic_pads", "ConvTransposeWithDynamicPads", [image, kernel, pads, floats(2)], strides=[2, 1])
+    case("unfold", "UnfoldTensor", [image], dim=2, size=3, step=2)
+    case("mat_mul_integer16", "MatMulInteger16", [integers(-999, 999, 2, 3, 4, dtype=np.int16), integers(-999, 999, 4, 5, dtype=np.int16)])
+    codes = integers(0, 256, 5 * 32 // 2, dtype=np.uint8)
+    for kind, name in enumerate(["fp4", "nf4"]):
+        case(f"mat_mul_bnb4_{name}", "MatMulBnb4", [floats(2, 3, 32), codes, np.abs(floats(10))], constants=(1, 2),
+             K=32, N=5, block_size=16, quant_type=kind)
+    tokens, scores = floats(2, 3, 8), floats(6, 4)
+    weights = [floats(4, 6, 8), floats(4, 6), floats(4, 8, 6), floats(4, 8)]
+    for name in ["relu", "gelu", "silu", "identity"]:
+        case(f"moe_{name}", "MoE", [tokens, scores, *weights], k=2, activation_type=name)
+    case("moe_normalised", "MoE", [tokens, scores, *weights], k=3, activation_type="silu", normalize_routing_weights=1)
+    gated = [floats(4, 12, 8), floats(4, 12), *weights[2:]]
+    case("moe_swiglu", "MoE", [tokens, scores, *gated], k=2, activation_type="swiglu", swiglu_fusion=1,
+         activation_alpha=1.702, activation_beta=1.0, swiglu_limit=1.5)
+    bytes_of = lambda *shape: integers(0, 256, *shape, dtype=np.uint8)
+    ids, kinds = integers(0, 20, 2, 5, dtype=np.int32), integers(0, 2, 2, 5, dtype=np.int32)
+    tables = [bytes_of(20, 8), bytes_of(10, 8), bytes_of(2, 8), bytes_of(8), bytes_of(8)]
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    scales = [scalar(value) for value in (0.01, 0.02, 0.03, 0.04, 0.05)]
+    points = [scalar(value, np.uint8) for value in (128, 120, 0, 3, 200)]
+    case("q_embed_layer_norm", "QEmbedLayerNormalization", [ids, kinds, *tables, mask, *scales, *points], 2)
+    without = [ids, None, *tables[:2], None, *tables[3:], None, *scales[:2], None, *scales[3:], *points[:2], None, *points[3:]]
+    case("q_embed_layer_norm_plain", "QEmbedLayerNormalization", without, 2)
+
+
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others]:
+    for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others, texts_and_tokens, images_and_experts]:
         group()
     for group in ml_node_cases.GROUPS:
         group(ml_case)

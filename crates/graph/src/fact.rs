@@ -45,6 +45,12 @@ pub(crate) fn number(value: i64) -> Dim {
     }
 }
 
+/// The symbol of a length that is only known to be that of one axis of one value.
+pub(crate) fn unknown_length(value: &str, axis: usize) -> Dim {
+    // The mark keeps it from reading as an expression, whatever the name of the value.
+    Dim::Symbol(format!("{value}.{axis}?").into())
+}
+
 /// The number that a length is, or that it is the text of.
 pub(crate) fn integer(dim: &Dim) -> Option<i64> {
     match dim {

@@ -5,13 +5,20 @@ use std::collections::HashMap;
 use galatea_tensor::{MAX_RANK, Tensor, checked_elements};
 
 use crate::error::GraphError;
-use crate::fact::{Dim, Fact};
+use crate::fact::{Dim, Fact, unknown_length};
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::{OperatorInputs, expect_tensors};
 
 /// Values up to this many elements are computed during inference when all their inputs are known:
 /// enough for every shape computation, too few to cost time.
 const FOLD_ELEMENTS: usize = 1024;
+
+/// Elements of computed values that are longer than [`SHORT_VALUE`], all together: a graph of many
+/// nodes could fill memory with values that no shape needs.
+const FOLD_TOTAL: usize = 1 << 20;
+
+/// Values of up to this many elements are computed however many there are.
+const SHORT_VALUE: usize = 64;
 
 /// Derives a fact for every value that a node writes, an input declares or an initializer gives.
 /// `known` overrides what the graph declares, for example with the concrete shapes of one run.
@@ -44,9 +51,10 @@ pub fn facts(
 /// Fails when an operator refuses its inputs; the error names the node.
 pub fn extend(graph: &Graph, facts: &mut Vec<Option<Fact>>, from: usize) -> Result<(), GraphError> {
     facts.resize(graph.values().len(), None);
+    let mut left = FOLD_TOTAL;
     for (index, node) in graph.nodes.iter().enumerate().skip(from) {
-        let outputs =
-            infer_node(node, facts).map_err(|error| GraphError::at(graph.place(index), error))?;
+        let outputs = infer_node(node, facts, &mut left)
+            .map_err(|error| GraphError::at(graph.place(index), error))?;
         for (slot, fact) in node.outputs.iter().zip(outputs) {
             if let Some(id) = slot {
                 facts[id.index()] = Some(name_unknown(fact, &graph.value(*id).name));
@@ -64,15 +72,18 @@ pub(crate) fn name_unknown(mut fact: Fact, value: &str) -> Fact {
     }
     for (axis, dim) in fact.shape.iter_mut().flatten().enumerate() {
         if *dim == Dim::Unknown {
-            // The mark keeps it from reading as an expression, whatever the name of the value.
-            *dim = Dim::Symbol(format!("{value}.{axis}?").into());
+            *dim = unknown_length(value, axis);
         }
     }
     fact
 }
 
-/// The facts of one node's outputs.
-fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::OpError> {
+/// The facts of one node's outputs. `left` is how many elements may still be computed.
+fn infer_node(
+    node: &Node,
+    facts: &[Option<Fact>],
+    left: &mut usize,
+) -> Result<Vec<Fact>, crate::OpError> {
     let inputs: Vec<Option<&Fact>> =
         node.inputs.iter().map(|slot| slot.and_then(|id| facts[id.index()].as_ref())).collect();
     if !node.operator.takes_any_kind() {
@@ -83,17 +94,18 @@ fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::O
         let text = format!("a result of {rank} axes, at most {MAX_RANK} are possible");
         return Err(crate::OpError::new(text));
     }
-    let small = |fact: &Fact| {
-        let elements = |shape: Vec<usize>| checked_elements(&shape).ok();
-        fact.known_shape().and_then(elements).is_some_and(|elements| elements <= FOLD_ELEMENTS)
-    };
-    let foldable = node.operator.is_deterministic()
+    let elements = |fact: &Fact| fact.known_shape().and_then(|shape| checked_elements(&shape).ok());
+    let small = |fact: &Fact| elements(fact).is_some_and(|elements| elements <= FOLD_ELEMENTS);
+    let long: usize = outputs.iter().filter_map(elements).filter(|&len| len > SHORT_VALUE).sum();
+    let foldable = long <= *left
+        && node.operator.is_deterministic()
         && outputs.iter().all(|fact| fact.is_tensor() && small(fact))
         && outputs.iter().any(|fact| fact.value.is_none())
         && node.inputs.iter().zip(&inputs).all(|(slot, fact)| {
             slot.is_none() || fact.is_some_and(|fact| fact.value.is_some() && small(fact))
         });
     if foldable {
+        *left -= long;
         let values: Vec<Option<&Tensor>> =
             inputs.iter().map(|fact| fact.and_then(|fact| fact.value.as_ref())).collect();
         let results = node.operator.reference(OperatorInputs::new(&values))?;

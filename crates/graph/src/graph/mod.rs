@@ -17,7 +17,7 @@ use operator::Operator;
 pub(crate) use operator::OperatorInputs;
 
 use crate::error::{GraphError, NodePlace};
-use crate::fact::Fact;
+use crate::fact::{Dim, Fact, unknown_length};
 
 /// A value of a graph: an input, an initializer or an output of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,8 +150,13 @@ pub struct Graph {
     pub inputs: Vec<ValueId>,
     /// The outputs that a run gives, in order.
     pub outputs: Vec<ValueId>,
+    /// Initializers that a run may give another value: those that the model lists among its inputs.
+    /// Rewriting takes them for constants; see [`Graph::open`].
+    pub overridable: Vec<ValueId>,
     /// The nodes; every value is written before it is read.
     pub nodes: Vec<Node>,
+    /// The most elements that folding may leave in constants, once it has begun.
+    pub(crate) folding_limit: Option<usize>,
     values: Vec<GraphValue>,
     by_name: HashMap<String, ValueId>,
 }
@@ -353,6 +358,35 @@ impl Graph {
                 self.place(index)
             ))),
         }
+    }
+
+    /// Turns the graph into one for runs that are not as the model declares: initializers that a run may
+    /// replace become inputs, and lengths of inputs that have one name may differ. Returns the inputs
+    /// that it makes and their usual values.
+    ///
+    /// The graph must not have been rewritten, as rules rely on what this gives up.
+    pub fn open(&mut self) -> Vec<(String, Tensor)> {
+        let mut usual = Vec::new();
+        for id in std::mem::take(&mut self.overridable) {
+            let value = self.value_mut(id);
+            let Some(tensor) = value.initializer.take() else { continue };
+            let of_type = |fact: &Fact| fact.is_tensor() && fact.dtype == tensor.dtype();
+            if !value.declared.as_ref().is_some_and(of_type) {
+                value.declared = Some(Fact::fixed(tensor.dtype(), tensor.shape()));
+            }
+            usual.push((value.name.clone(), tensor));
+            self.inputs.push(id);
+        }
+        for &id in &self.inputs {
+            let GraphValue { name, declared, .. } = &mut self.values[id.index()];
+            let dims = declared.iter_mut().filter_map(|fact| fact.shape.as_mut()).flatten();
+            for (axis, dim) in dims.enumerate() {
+                if matches!(dim, Dim::Symbol(_)) {
+                    *dim = unknown_length(name, axis);
+                }
+            }
+        }
+        usual
     }
 
     /// Makes every reader of `old` (and the graph's outputs) read `new`.

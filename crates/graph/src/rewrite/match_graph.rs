@@ -28,6 +28,24 @@ impl ValueMaps {
         self.facts.resize(graph.values().len(), None);
     }
 
+    /// Looks again at one node, which writes what the old one at its index wrote; facts of old
+    /// values still hold.
+    pub(super) fn replaced(&mut self, graph: &Graph, index: usize, old: &Node) {
+        for id in old.inputs.iter().flatten() {
+            let readers = &mut self.consumers[id.index()];
+            if let Ok(at) = readers.binary_search(&index) {
+                readers.remove(at);
+            }
+        }
+        self.producers.resize(graph.values().len(), None);
+        self.consumers.resize(graph.values().len(), Vec::new());
+        self.facts.resize(graph.values().len(), None);
+        for id in graph.nodes[index].inputs.iter().flatten() {
+            let readers = &mut self.consumers[id.index()];
+            readers.insert(readers.partition_point(|&reader| reader < index), index);
+        }
+    }
+
     /// Returns the fact of a value.
     #[must_use]
     pub fn fact(&self, id: ValueId) -> Option<&Fact> {

@@ -256,12 +256,26 @@ fn each_node(graph: &mut Graph, maps: &mut ValueMaps, apply: OnNode) -> Result<u
             None => index += 1,
             Some(nodes) => {
                 times += 1;
-                let made = nodes.len();
-                graph.nodes.splice(index..=index, nodes);
-                maps.refresh(graph);
-                index += made;
+                index += replace(graph, maps, index, nodes);
             }
         }
     }
     Ok(times)
+}
+
+/// Puts nodes in the place of one and returns how many they are. One for one is the rule, and takes
+/// no walk over the other nodes: unrolled loops have tens of thousands.
+fn replace(graph: &mut Graph, maps: &mut ValueMaps, index: usize, mut nodes: Vec<Node>) -> usize {
+    let made = nodes.len();
+    match nodes.pop() {
+        Some(node) if nodes.is_empty() && node.outputs == graph.nodes[index].outputs => {
+            let old = std::mem::replace(&mut graph.nodes[index], node);
+            maps.replaced(graph, index, &old);
+        }
+        last => {
+            graph.nodes.splice(index..=index, nodes.into_iter().chain(last));
+            maps.refresh(graph);
+        }
+    }
+    made
 }

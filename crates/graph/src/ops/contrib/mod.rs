@@ -3,52 +3,79 @@
 mod aliases;
 mod attention;
 mod c_dist;
+mod crop_and_resize;
 mod diffusion;
 mod dynamic_quantize_lstm;
+mod dynamic_time_warping;
 mod embed_layer_normalization;
 mod fused_product;
+mod gated_add;
 mod gather_block_quantized;
 mod gelu;
 mod group_query_attention;
 mod integer_product;
 mod inverse;
 mod key_mask;
+mod mat_mul_bnb4;
 mod mat_mul_n_bits;
+mod moe;
 mod multi_head_attention;
+mod murmur_hash3;
+mod n_gram_repeat_block;
 mod q_attention;
+mod q_embed_layer_normalization;
 mod q_gemm;
 mod q_linear;
 mod rotary_embedding;
+mod scaled_silu;
 mod skip_normalization;
+mod tokenizer;
+mod unfold_tensor;
+mod unique;
+mod word_conv_embedding;
 
 pub use aliases::{ExpandDims, OptionalStepRange};
 pub use attention::ContribAttention;
 pub use c_dist::CDist;
+pub use crop_and_resize::CropAndResize;
 pub use diffusion::{BiasSplitGelu, ContribGroupNorm};
 pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
+pub use dynamic_time_warping::DynamicTimeWarping;
 pub use embed_layer_normalization::EmbedLayerNormalization;
 pub use fused_product::{FusedGemm, OperandTransposition, TurnedMatMul};
+pub use gated_add::GatedAdd;
 pub use gather_block_quantized::GatherBlockQuantized;
 pub use gelu::BiasActivation;
 pub use group_query_attention::GroupQueryAttention;
 pub use integer_product::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 pub use inverse::Inverse;
+pub use mat_mul_bnb4::MatMulBnb4;
 pub use mat_mul_n_bits::MatMulNBits;
+pub use moe::{ExpertActivation, ExpertRouting, MixtureOfExperts};
 pub use multi_head_attention::MultiHeadAttention;
+pub use murmur_hash3::MurmurHash3;
+pub use n_gram_repeat_block::NGramRepeatBlock;
 pub use q_attention::QAttention;
+pub use q_embed_layer_normalization::QEmbedLayerNormalization;
 pub use q_gemm::QGemm;
 pub use q_linear::QLinear;
 pub use rotary_embedding::ContribRotaryEmbedding;
+pub use scaled_silu::ScaledSilu;
 pub use skip_normalization::SkipNormalization;
+pub use tokenizer::{LongestPattern, Tokenizer, TokenizerRule};
+pub use unfold_tensor::UnfoldTensor;
+pub use unique::ContribUnique;
+pub use word_conv_embedding::WordConvEmbedding;
 
 use crate::operator::{Arity, OpDef};
 use crate::ops::AttributeParser;
-use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
+use crate::ops::convolution::{Conv, ConvTransposeWithDynamicPads, FusedConv, QLinearConv};
 use crate::ops::math::{BinaryKind, Variadic, VariadicKind};
+use crate::ops::matrix::MatMulInteger16;
 use crate::ops::normalize::RmsNormalization;
-use crate::ops::pooling::MaxPool;
+use crate::ops::pooling::{MaxPool, MaxPoolWithMask};
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
-use crate::ops::shape::Trilu;
+use crate::ops::shape::{Identity, Trilu};
 use crate::traits::OpTraits;
 
 const ONE: Arity = Arity::exactly(1);
@@ -68,6 +95,7 @@ const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: Attribute
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    row("Tokenizer", ONE, ONE, Tokenizer::parse),
     row("BiasGelu", TWO, ONE, BiasActivation::gelu).elementwise().accumulating(),
     row("FastGelu", Arity::between(1, 2), ONE, BiasActivation::fast_gelu)
         .elementwise()
@@ -150,6 +178,34 @@ pub const OPS: &[OpDef] = &[
         Arity::between(0, 3),
         DynamicQuantizeLstm::parse,
     ),
+    row(
+        "QEmbedLayerNormalization",
+        Arity::exactly(18),
+        Arity::exactly(2),
+        QEmbedLayerNormalization::parse,
+    )
+    .accumulating(),
+    row("MatMulBnb4", Arity::exactly(3), ONE, MatMulBnb4::parse).accumulating(),
+    row("MatMulInteger16", TWO, ONE, |_| Ok(Box::new(MatMulInteger16))),
+    row("MoE", Arity::between(5, 8), ONE, MixtureOfExperts::parse).accumulating(),
+    row("NGramRepeatBlock", TWO, ONE, NGramRepeatBlock::parse),
+    row("MurmurHash3", ONE, ONE, MurmurHash3::parse),
+    row("UnfoldTensor", ONE, ONE, UnfoldTensor::parse),
+    row("DynamicTimeWarping", ONE, ONE, |_| Ok(Box::new(DynamicTimeWarping))),
+    row("CropAndResize", Arity::exactly(4), ONE, CropAndResize::parse).accumulating(),
+    row("WordConvEmbedding", Arity::exactly(4), ONE, WordConvEmbedding::parse).accumulating(),
+    row("MaxpoolWithMask", TWO, ONE, MaxPoolWithMask::parse),
+    row(
+        "ConvTransposeWithDynamicPads",
+        Arity::between(2, 4),
+        ONE,
+        ConvTransposeWithDynamicPads::parse,
+    )
+    .accumulating(),
+    row("GatedAdd", Arity::between(3, 4), ONE, |_| Ok(Box::new(GatedAdd))),
+    row("ScaledSiLU", Arity::between(1, 2), ONE, ScaledSilu::parse).accumulating(),
+    row("SampleOp", ONE, ONE, |_| Ok(Box::new(Identity))),
+    row("Unique", ONE, Arity::exactly(3), |_| Ok(Box::new(ContribUnique))),
     row("CDist", TWO, ONE, CDist::parse).accumulating(),
     row("BiasAdd", Arity::exactly(3), ONE, |_| Variadic::boxed_over_first(VariadicKind::Sum))
         .elementwise(),

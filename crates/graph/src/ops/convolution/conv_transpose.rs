@@ -34,12 +34,16 @@ pub struct ConvTranspose {
 impl ConvTranspose {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self::read(context)?))
+    }
+
+    pub(super) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let kernel_shape = context.attributes.ints("kernel_shape")?;
         let output_shape = context.attributes.ints("output_shape")?;
         let lengths =
             |all: Option<Vec<i64>>, name| all.map(|all| bounds::lengths(&all, name)).transpose();
         let group = bounds::length(context.attributes.int_or("group", 1)?, "attribute 'group'")?;
-        Ok(Box::new(Self {
+        Ok(Self {
             kernel_shape: lengths(kernel_shape, "kernel_shape")?,
             strides: list(context, "strides")?,
             dilations: list(context, "dilations")?,
@@ -47,7 +51,7 @@ impl ConvTranspose {
             output_padding: list(context, "output_padding")?,
             output_shape: lengths(output_shape, "output_shape")?.filter(|all| !all.is_empty()),
             group: group.max(1),
-        }))
+        })
     }
 
     fn check_lists(&self, rank: usize, kernel: &[usize]) -> Result<(), OpError> {

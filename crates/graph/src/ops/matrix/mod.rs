@@ -5,6 +5,7 @@ mod einsum;
 mod gemm;
 mod mat_mul;
 mod mat_mul_integer;
+mod mat_mul_integer16;
 mod product;
 mod q_linear_mat_mul;
 
@@ -13,6 +14,7 @@ pub use einsum::Einsum;
 pub use gemm::Gemm;
 pub use mat_mul::MatMul;
 pub use mat_mul_integer::MatMulInteger;
+pub use mat_mul_integer16::MatMulInteger16;
 pub use q_linear_mat_mul::QLinearMatMul;
 
 use crate::operator::{Arity, OpDef};

@@ -3,12 +3,14 @@
 mod average_pool;
 mod global;
 mod max_pool;
+mod max_pool_with_mask;
 mod max_unpool;
 mod window;
 
 pub use average_pool::{AveragePool, LpPool};
 pub use global::{GlobalAveragePool, GlobalLpPool, GlobalMaxPool};
 pub use max_pool::MaxPool;
+pub use max_pool_with_mask::MaxPoolWithMask;
 pub use max_unpool::MaxUnpool;
 pub use window::PoolWindow;
 

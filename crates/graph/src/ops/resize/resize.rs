@@ -336,7 +336,10 @@ impl Resize {
             }
         }
         if dtype.is_integer() {
-            let whole: Vec<i128> = all.into_iter().map(|value| value as i128).collect();
+            // Cubic weights overshoot at edges, which must not wrap from the darkest to the brightest.
+            let (least, most) = values::integer_range(dtype).unwrap_or((i128::MIN, i128::MAX));
+            let whole = |value: f64| (value.round_ties_even() as i128).clamp(least, most);
+            let whole: Vec<i128> = all.into_iter().map(whole).collect();
             return values::from_integers(dtype, &shape, &whole);
         }
         values::from_floats(dtype, &shape, all)
@@ -453,6 +456,50 @@ mod tests {
         near(&resized(&cubic[..1], &data, &[16])[6..8], &[2.703_125, 3.296_875]);
         let smooth = [("mode", text("linear")), ("antialias", int(1))];
         near(&resized(&smooth, &data, &[1])[..], &[3.5]);
+    }
+
+    #[test]
+    fn integers_are_rounded_and_saturate() {
+        let sizes = Tensor::vector(vec![8_i64]);
+        let cubic = attributes([("mode", text("cubic"))]);
+        let resized = |x: &Tensor| {
+            let inputs = [Some(x), None, None, Some(&sizes)];
+            run("Resize", 19, &cubic, &inputs, 1).unwrap().remove(0)
+        };
+        let edge = [0_u8, 0, 255, 255];
+        let found = resized(&Tensor::vector(edge.to_vec())).to_vec::<u8>().unwrap();
+        let exact = resized(&Tensor::vector(edge.map(f32::from).to_vec())).to_vec::<f32>().unwrap();
+        assert!(exact.iter().any(|&v| v < 0.0) && exact.iter().any(|&v| v > 255.0));
+        let rounded: Vec<u8> =
+            exact.iter().map(|v| v.round_ties_even().clamp(0.0, 255.0) as u8).collect();
+        assert_eq!(found, rounded);
+        let signed = resized(&Tensor::vector(vec![-128_i8, -128, 127, 127]));
+        let signed = signed.to_vec::<i8>().unwrap();
+        assert!(signed[..4].iter().all(|&v| v < 0) && signed[4..].iter().all(|&v| v > 0));
+        for x in [
+            Tensor::vector(vec![i16::MIN, i16::MIN, i16::MAX, i16::MAX]),
+            Tensor::vector(vec![i32::MIN, i32::MIN, i32::MAX, i32::MAX]),
+            Tensor::vector(vec![i64::MIN, i64::MIN, i64::MAX, i64::MAX]),
+        ] {
+            let found = resized(&x).to_i64_vec().unwrap();
+            assert!(found[..4].iter().all(|&v| v < 0) && found[4..].iter().all(|&v| v > 0));
+        }
+        for x in [
+            Tensor::vector(vec![0_u16, 0, u16::MAX, u16::MAX]),
+            Tensor::vector(vec![0_u32, 0, u32::MAX, u32::MAX]),
+        ] {
+            let found = resized(&x).to_i64_vec().unwrap();
+            assert!(found[..4].iter().max() < found[4..].iter().min(), "{found:?}");
+        }
+        // Linear weights meet halves: they go to the even neighbour.
+        let sizes = Tensor::vector(vec![4_i64]);
+        let list = attributes([
+            ("mode", text("linear")),
+            ("coordinate_transformation_mode", text("asymmetric")),
+        ]);
+        let inputs = [Some(&Tensor::vector(vec![1_i32, 2])), None, None, Some(&sizes)];
+        let found = run("Resize", 19, &list, &inputs, 1).unwrap().remove(0);
+        assert_eq!(found, Tensor::vector(vec![1_i32, 2, 2, 2]));
     }
 
     #[test]

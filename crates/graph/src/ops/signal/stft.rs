@@ -11,7 +11,7 @@ use crate::ops::values::{expect_float, floats, from_floats};
 
 /// ONNX `STFT`.
 ///
-/// Inputs: the signal `[B, L, 1]` or `[B, L, 2]` (real and imaginary parts), the step between
+/// Inputs: the signal `[B, L]`, `[B, L, 1]` or `[B, L, 2]` (real and imaginary parts), the step between
 /// frames, optionally a window and the length of a frame (the window's, or the signal's if absent).
 /// Output: `[B, frames, frequencies, 2]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl Operator for Stft {
         expect_float(x.dtype)?;
         let (batch, signal) = match x.shape.as_deref() {
             None => (Dim::Unknown, None),
-            Some([batch, length, _]) => (batch.clone(), length.known()),
+            Some([batch, length, ..]) if x.rank() <= Some(3) => (batch.clone(), length.known()),
             Some(other) => {
-                return Err(OpError::new(format!("rank {}, expected 3", other.len())));
+                return Err(OpError::new(format!("rank {}, expected 2 or 3", other.len())));
             }
         };
         let window = inputs.optional(2).map(|window| match window.shape.as_deref() {
@@ -87,11 +87,16 @@ impl Operator for Stft {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
-        let &[batch, length, parts @ 1..=2] = x.shape() else {
-            return Err(OpError::new(format!(
-                "the signal has shape {:?}, expected [batch, length, 1 or 2]",
-                x.shape()
-            )));
+        // Real signals come without an axis of parts, too: exporters of PyTorch write them so.
+        let (batch, length, parts) = match *x.shape() {
+            [batch, length] => (batch, length, 1),
+            [batch, length, parts @ 1..=2] => (batch, length, parts),
+            _ => {
+                return Err(OpError::new(format!(
+                    "the signal has shape {:?}, expected [batch, length] or [batch, length, 1 or 2]",
+                    x.shape()
+                )));
+            }
         };
         let step = scalar(inputs.required(1)?, "frame_step")?;
         let window = inputs.optional(2).map(floats).transpose()?;
@@ -130,7 +135,7 @@ impl Operator for Stft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{attributes, one, run, tensor};
+    use crate::ops::testing::{attributes, int, one, run, tensor};
 
     #[test]
     fn frames_are_weighed_and_transformed() {
@@ -142,6 +147,24 @@ mod tests {
         assert_eq!(found.shape(), [1, 3, 2, 2]);
         let found = found.to_vec::<f32>().unwrap();
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6));
+    }
+
+    #[test]
+    fn a_real_signal_needs_no_axis_of_parts() {
+        let samples = [1.0_f32, 2.0, 3.0, 4.0, 5.0, -1.0];
+        let step = Tensor::scalar(1_i64);
+        let window = Tensor::vector(vec![1.0_f32, 2.0]);
+        let plain = tensor(&[2, 3], &samples);
+        let parted = tensor(&[2, 3, 1], &samples);
+        for sides in [0, 1] {
+            let list = attributes([("onesided", int(sides))]);
+            let found = one("STFT", 17, &list, &[&plain, &step, &window]);
+            assert_eq!(found, one("STFT", 17, &list, &[&parted, &step, &window]));
+        }
+        for shape in [&[6_usize][..], &[1, 2, 3], &[1, 2, 3, 1]] {
+            let inputs = [Some(&tensor(shape, &samples)), Some(&step), Some(&window)];
+            assert!(run("STFT", 17, &attributes([]), &inputs, 1).is_err(), "{shape:?}");
+        }
     }
 
     #[test]

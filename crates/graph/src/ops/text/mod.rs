@@ -1,10 +1,12 @@
 //! Strings.
 
+mod re2;
 mod regex_full_match;
 mod string_concat;
 mod string_normalizer;
 mod tf_idf_vectorizer;
 
+pub(crate) use re2::rust_syntax;
 pub use regex_full_match::RegexFullMatch;
 pub use string_concat::{StringConcat, StringSplit};
 pub use string_normalizer::{CaseChange, StringNormalizer};

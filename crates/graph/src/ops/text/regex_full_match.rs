@@ -3,6 +3,7 @@
 use galatea_tensor::{ByteString, DataType, Tensor};
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::re2::rust_syntax;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -24,7 +25,8 @@ impl RegexFullMatch {
         let text = context.attributes.string("pattern")?;
         let text = text.ok_or_else(|| OpError::new("attribute 'pattern' is missing"))?;
         let compile = |text: &str| {
-            let built = RegexBuilder::new(text).size_limit(MAX_COMPILED_BYTES).build();
+            let built =
+                RegexBuilder::new(&rust_syntax(text)).size_limit(MAX_COMPILED_BYTES).build();
             built.map_err(|error| OpError::new(format!("attribute 'pattern': {error}")))
         };
         // Alone first, so that no parenthesis of the pattern closes the group around it.

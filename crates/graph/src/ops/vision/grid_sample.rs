@@ -7,7 +7,7 @@ use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
 use crate::ops::bounds::{self, bounded};
 use crate::ops::picks;
-use crate::ops::values::{TensorValues, expect_float, floats};
+use crate::ops::values::{TensorValues, expect_float, floats, integer_range};
 
 /// How values between elements are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +247,10 @@ impl Operator for GridSample {
             TensorValues::Floats(all) => TensorValues::Floats(sum(&|at| all[at])),
             TensorValues::Integers(all) => {
                 let mixed = sum(&|at| all[at] as f64);
-                TensorValues::Integers(mixed.into_iter().map(|value| value as i128).collect())
+                // Cubic weights overshoot at edges, which must not wrap around.
+                let (least, most) = integer_range(x.dtype()).unwrap_or((i128::MIN, i128::MAX));
+                let whole = |value: f64| (value as i128).clamp(least, most);
+                TensorValues::Integers(mixed.into_iter().map(whole).collect())
             }
             _ => {
                 return Err(OpError::new(format!(
@@ -289,6 +292,15 @@ mod tests {
         assert_eq!(sample(&pad("reflection"), 2.4, 0.4), 2.0);
         assert_eq!(reflect(-4.2, 0.0, 3.0), 3.0 - (4.2 - 3.0));
         assert_eq!(reflect(f64::INFINITY, 0.0, 3.0), 0.0);
+    }
+
+    #[test]
+    fn integers_saturate_where_a_cubic_overshoots() {
+        let row = [0_u8, 0, 255, 255];
+        let x = tensor(&[1, 1, 4, 4], &[row; 4].concat());
+        let grid = tensor(&[1, 1, 2, 2], &[-0.6_f32, 0.0, 0.6, 0.0]);
+        let list = attributes([("mode", text("cubic")), ("padding_mode", text("border"))]);
+        assert_eq!(one("GridSample", 20, &list, &[&x, &grid]), tensor(&[1, 1, 1, 2], &[0_u8, 255]));
     }
 
     #[test]
