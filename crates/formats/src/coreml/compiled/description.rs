@@ -1,6 +1,6 @@
 //! The description of a compiled folder: `metadata.json`, or what the program's functions say of themselves.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use galatea_tensor::DataType;
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn output(name: &str, found: &MilTensorType) -> ModelFeature {
     }
 }
 
-fn types_of(block: &MilBlock) -> BTreeMap<&str, &MilType> {
+fn types_of(block: &MilBlock) -> OrderedMap<&str, &MilType> {
     let all = block.operations.iter().flat_map(|operation| &operation.outputs);
     all.map(|(name, stated)| (name.as_str(), stated)).collect()
 }

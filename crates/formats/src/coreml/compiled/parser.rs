@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 use std::sync::Arc;
 
 use super::tokens::{MilToken, MilTokens};
@@ -66,7 +66,7 @@ impl<'t> MilTextParser<'t, '_> {
         self.tokens.expect(')')?;
         self.skip_attributes()?;
         self.tokens.expect('{')?;
-        let mut functions = BTreeMap::new();
+        let mut functions = OrderedMap::new();
         while !self.tokens.skip('}')? {
             let (name, function) = self.function()?;
             if functions.insert(name.to_owned(), function).is_some() {
@@ -247,8 +247,8 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Attributes in brackets, where there are some.
-    fn attributes(&mut self) -> Result<BTreeMap<String, Arc<MilValue>>> {
-        let mut found = BTreeMap::new();
+    fn attributes(&mut self) -> Result<OrderedMap<String, Arc<MilValue>>> {
+        let mut found = OrderedMap::new();
         if !self.tokens.skip('[')? {
             return Ok(found);
         }
