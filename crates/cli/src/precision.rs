@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galatea_coreml::{
-    ConvertOptions, Fp32Keep, calibrate, islands, named_islands, node_names, prepared_nodes,
+    ConvertOptions, Fp32Keep, calibrate, first_lost, islands, named_islands, node_names,
+    prepared_nodes,
 };
 use galatea_formats::coreml;
 use galatea_graph::{Dim, Graph, ValueId};
@@ -275,8 +276,27 @@ pub(super) fn check(
     notes.line(&format!("compared with the model in FP32 on {} samples:", samples.len()));
     notes.text.push_str(&as_table(&found));
     notes.json.insert("check".to_owned(), found.iter().map(as_json).collect());
-    Ok(lost(&found))
+    let Some(lost) = lost(&found) else { return Ok(None) };
+    let session = SessionOptions::default();
+    let context = QuantizeContext {
+        providers: &providers,
+        session: &session,
+        calibration: &samples,
+        evaluation: &[],
+    };
+    // What was found stands without the node, too.
+    let node = first_lost(graph, options, &context).unwrap_or_else(|error| {
+        tracing::debug!("no node is known to lose numbers: {error}");
+        None
+    });
+    let Some(node) = node else { return Ok(Some(format!("{lost}{ADVICE}"))) };
+    let place = &node.place;
+    notes.json.insert("lost_at".to_owned(), json!({"node": place, "result": node.result}));
+    Ok(Some(format!("{lost}; {place} is the first that loses them{ADVICE}")))
 }
+
+/// Options that may hold what FP16 does not.
+const ADVICE: &str = "; --islands auto or --precision fp32 may hold them";
 
 /// Which outputs have elements that are no finite numbers where FP32 has some; none where there are none.
 fn lost(found: &[OutputComparison]) -> Option<String> {
@@ -288,8 +308,7 @@ fn lost(found: &[OutputComparison]) -> Option<String> {
         format!("output '{name}' has {broken} of {all} elements that are no finite numbers")
     });
     let each: Vec<String> = each.collect();
-    let advice = "; --islands auto or --precision fp32 may hold them";
-    (!each.is_empty()).then(|| format!("{}, where FP32 has some{advice}", each.join(", ")))
+    (!each.is_empty()).then(|| format!("{}, where FP32 has some", each.join(", ")))
 }
 
 fn as_table(found: &[OutputComparison]) -> String {

@@ -117,6 +117,8 @@ fn a_package_that_loses_numbers_is_not_written() {
             "output 'y' has 8 of 16 elements that are no finite numbers, where FP32 has some";
         assert!(text.contains(said) && text.contains("nothing is written"), "{name}: {text}");
         assert!(!text.contains("0.000e0"), "{name}: {text}");
+        let node = "(Exp) is the first that loses them; --islands auto";
+        assert!(text.contains(node) && text.contains("node 0"), "{name}: {text}");
         assert!(!target.exists(), "{name}");
         let left = std::fs::read_dir(place.0.path()).unwrap().flatten();
         let left = left.filter(|one| one.file_name().to_string_lossy().ends_with(".mlpackage"));
@@ -127,6 +129,7 @@ fn a_package_that_loses_numbers_is_not_written() {
     let (code, text) = place.convert(&model, &target, &["--check", samples, "--json"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("\"largest_difference\":null") && text.contains("\"failed\""), "{text}");
+    assert!(text.contains("\"lost_at\":{\"node\":\"node 0"), "{text}");
     // What was there stays, and the ways out work.
     let (code, text) = place.convert(&model, &target, &["--check", "random"]);
     assert_eq!(code, Some(0), "{text}");

@@ -2,8 +2,9 @@
 //! consist of, how long the processor takes for those in FP32 and the provider `coreml` in FP16, and how
 //! far results are from those of the model itself, against the largest one.
 //!
-//! `core_ml_forms MODEL [--length NAME=N]… [--write FOLDER]`: symbols of shapes without a number are 1;
-//! `--write` keeps the packages of FP16.
+//! `core_ml_forms MODEL [--length NAME=N]… [--write FOLDER] [--dynamic]`: symbols of shapes without a number are 1;
+//! `--write` keeps the packages of FP16; `--dynamic` quantises the model first, as `galatea quantize --mode dynamic` does,
+//! and results are then compared with those of that model.
 
 #![allow(clippy::print_stdout, reason = "a command-line program")]
 
@@ -13,10 +14,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_coreml::{ConvertOptions, CoreMlProvider, convert};
+use galatea_formats::coreml::mil::{MilElement, MilFunction};
 use galatea_formats::coreml::{interpret, write_package};
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph};
 use galatea_providers::cpu::CpuProvider;
+use galatea_runtime::quantize::{QuantizeContext, QuantizeMode, QuantizeOptions, quantize};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, OrderedMap, Tensor};
 
@@ -70,6 +73,31 @@ fn apart(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
     each.fold(0.0_f32, |worst, far| if far.is_nan() { f32::INFINITY } else { worst.max(far) })
 }
 
+/// Operations of a program of FP16 that are computed in FP32.
+fn computed_wide(function: &MilFunction) -> usize {
+    let computed = function.block.operations.iter().filter(|operation| {
+        !operation.operator.starts_with("const") && operation.operator != "cast"
+    });
+    let is_wide = |found: &galatea_formats::coreml::mil::MilType| {
+        found.as_tensor().is_some_and(|one| one.element == MilElement::Fp32)
+    };
+    computed.filter(|operation| operation.outputs.iter().any(|(_, found)| is_wide(found))).count()
+}
+
+/// The graph with weights of 8 bits, and activations that are quantised as a run goes.
+fn quantised(graph: &Graph) -> Result<Graph> {
+    let providers: Vec<Arc<dyn ExecutionProvider>> = vec![Arc::new(CpuProvider::new())];
+    let session = SessionOptions::default();
+    let context = QuantizeContext {
+        providers: &providers,
+        session: &session,
+        calibration: &[],
+        evaluation: &[],
+    };
+    let options = QuantizeOptions::new(QuantizeMode::Dynamic);
+    Ok(quantize(graph, &context, &options, &mut |_| {})?.graph)
+}
+
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let path = words.first().ok_or("expected MODEL")?;
@@ -82,6 +110,9 @@ fn main() -> Result<()> {
         lengths.insert(name.to_owned(), number.parse::<usize>()?);
     }
     let mut graph = galatea_formats::onnx::load(Path::new(path))?;
+    if words.iter().any(|word| word == "--dynamic") {
+        graph = quantised(&graph)?;
+    }
     graph.sort()?;
     let (mut shapes, mut inputs) = (OrderedMap::new(), Vec::new());
     for &id in &graph.inputs {
@@ -119,6 +150,7 @@ fn main() -> Result<()> {
         let all: usize = counts.values().sum();
         println!("{level}, FP{}: {all} operations {counts:?}", if half { 16 } else { 32 });
         if half {
+            println!("  {} of them in FP32", computed_wide(function));
             if let Some(folder) = after("--write").first() {
                 let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
                 let name = format!("{stem}-{level}.mlpackage");

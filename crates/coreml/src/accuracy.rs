@@ -1,5 +1,5 @@
-//! Check that a compiled partition gives the CPU's FP32 results: compared once, on inputs made for
-//! it.
+//! Check that a compiled partition gives the CPU's FP32 results: compared once, on samples that the configuration names and
+//! on inputs made for it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use galatea_runtime::{
 use galatea_tensor::{DataType, Tensor};
 
 use super::NAME;
-use super::engine::ValidationEntry;
+use super::engine::{ValidationEntry, counts};
+use super::probe_samples::ProbeSamples;
 use galatea_providers::cpu::CpuProvider;
 
 /// Comparison of a partition, and its exactness.
@@ -18,6 +19,8 @@ pub(super) struct AccuracyProbe<'a> {
     /// A partition with known shapes.
     pub(super) graph: &'a Arc<Graph>,
     pub(super) options: &'a SessionOptions,
+    /// Inputs besides those that are made.
+    pub(super) samples: &'a ProbeSamples,
     /// The largest relative error: the root of the mean square of differences against that of results.
     pub(super) limit: f64,
     /// The result of an earlier comparison, if there was one.
@@ -34,17 +37,41 @@ impl AccuracyProbe<'_> {
         let found = self.verdict.known().unwrap_or_else(|| {
             let found = self.compare(executable);
             self.verdict.keep(&found);
+            if found.is_err() {
+                counts::fallback();
+            }
             found
         });
         found.map_err(|text| RuntimeError::provider(NAME, text))
     }
 
     fn compare(&self, executable: &dyn Executable) -> Result<(), String> {
-        let Some(inputs) = inputs(self.graph) else { return Ok(()) };
+        let mut all = self.samples.inputs(self.graph);
+        all.extend(inputs(self.graph));
+        if all.is_empty() {
+            return Ok(());
+        }
         let whole = SessionOptions { precision: Precision::Fp32, ..self.options.clone() };
-        let expected =
+        let exact =
             CpuProvider::new().compile(CompileRequest::alone(Arc::clone(self.graph), &whole));
-        let expected = expected.and_then(|made| made.submit(inputs.clone().into()).outputs());
+        let exact = match exact {
+            Ok(exact) => exact,
+            Err(error) => {
+                tracing::debug!(model = %self.graph.name, "no accuracy probe: {error}");
+                return Ok(());
+            }
+        };
+        all.into_iter().try_for_each(|inputs| self.compare_on(executable, &*exact, inputs))
+    }
+
+    fn compare_on(
+        &self,
+        executable: &dyn Executable,
+        exact: &dyn Executable,
+        inputs: Vec<Datum>,
+    ) -> Result<(), String> {
+        counts::comparison();
+        let expected = exact.submit(inputs.clone().into()).outputs();
         let expected = match expected {
             Ok(expected) => expected,
             // Made inputs may be none that the model takes, such as places beyond a table.

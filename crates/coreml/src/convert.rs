@@ -9,7 +9,7 @@ use galatea_formats::coreml::{
 };
 use galatea_graph::rewrite::RewriteLevel;
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
-use galatea_tensor::{DataType, OrderedMap};
+use galatea_tensor::{DataType, OrderedMap, OrderedSet};
 
 use super::ane_layout;
 use super::convert_error::{ConvertError, UnconvertedNode};
@@ -224,7 +224,7 @@ pub(crate) fn probe(
     let mut emit =
         ProgramEmitter::new(graph, facts, opset, float, WeightCompression::None).probing();
     if options.half {
-        emit = emit.with_islands(ranges::proven(graph, facts));
+        emit = emit.with_islands(wide_nodes(graph, facts, options));
     }
     for &id in &graph.inputs {
         stand_in(&mut emit, id);
@@ -241,6 +241,26 @@ pub(crate) fn probe(
     });
     let each = each.collect();
     (each, emit.into_builder().finish())
+}
+
+/// The nodes of a graph that are FP32 in its program, by their first results. Those that a fusion takes up, as it does
+/// norms that are written out, are none of them.
+fn wide_nodes(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    options: &ConvertOptions,
+) -> OrderedSet<String> {
+    let plain = ranges::proven(graph, facts);
+    if plain.is_empty() {
+        return plain;
+    }
+    match prepared(graph, options) {
+        Ok((fused, facts)) => {
+            let left = ranges::proven(&fused, &facts);
+            plain.intersection(&left).cloned().collect()
+        }
+        Err(_) => plain,
+    }
 }
 
 /// An array that a package takes or gives.

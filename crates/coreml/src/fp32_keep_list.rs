@@ -6,8 +6,10 @@
 //! casts lie between them and the others.
 
 use galatea_formats::coreml::interpret;
-use galatea_formats::coreml::mil::{MilArgument, MilElement, MilFunction, MilOperation, MilType};
-use galatea_graph::Graph;
+use galatea_formats::coreml::mil::{
+    MilArgument, MilElement, MilFunction, MilOperation, MilType, MilValue,
+};
+use galatea_graph::{Graph, converted};
 use galatea_runtime::RuntimeError;
 use galatea_runtime::quantize::{NamedInputs, QuantizeContext, watch};
 use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor, f16};
@@ -38,6 +40,10 @@ const MASK: f32 = 1e8;
 /// The most that rounding to FP16 may take of a value as a whole: 16 times what it takes of numbers that
 /// have all of their digits.
 const LOSS: f64 = 1.0 / 256.0;
+/// The least epsilon of norms in FP16.
+const LEAST_EPSILON: f64 = 6e-8;
+/// Variances this many times as large do not change with it.
+const OUTWEIGHED: f64 = 256.0;
 /// The most bytes of values that are watched in one pass over the samples.
 const WATCHED_BYTES: usize = 1 << 29;
 /// Length assumed for one that is known in a run only.
@@ -73,6 +79,18 @@ impl ValueReach {
         }
     }
 
+    /// Why FP16 holds no variance of the value; none where it does. Norms add an epsilon to it, of which FP16 has none that
+    /// is smaller than [`LEAST_EPSILON`].
+    fn variance_fault(&self) -> Option<String> {
+        #[allow(clippy::cast_precision_loss, reason = "a count")]
+        let square = self.energy / self.held.max(1) as f64;
+        (square > 0.0 && square < LEAST_EPSILON * OUTWEIGHED).then(|| {
+            format!(
+                "squares are {square:.1e} on average, the least epsilon of FP16 is {LEAST_EPSILON:.0e}"
+            )
+        })
+    }
+
     /// Why FP16 does not hold the value; none where it does.
     fn fault(&self) -> Option<String> {
         if self.held == 0 && self.hidden > 0 {
@@ -92,17 +110,17 @@ impl ValueReach {
     }
 }
 
-/// The values of FP32 that operations of a function give.
-fn values(function: &MilFunction) -> impl Iterator<Item = (&str, usize)> {
+/// The values of a type that operations of a function give, and the inputs of that type.
+fn values(function: &MilFunction, element: MilElement) -> impl Iterator<Item = (&str, usize)> {
     let computed = |operation: &&MilOperation| {
         operation.operator != "const" && !operation.operator.starts_with("constexpr")
     };
     let outputs = function.block.operations.iter().filter(computed).flat_map(|op| &op.outputs);
-    outputs.chain(&function.inputs).filter_map(|(name, found)| {
+    outputs.chain(&function.inputs).filter_map(move |(name, found)| {
         let MilType::Tensor(found) = found else { return None };
         let lengths = found.shape.iter().flatten().map(|len| len.unwrap_or(LIKELY_LENGTH));
         let bytes = lengths.fold(4, usize::saturating_mul);
-        (found.element == MilElement::Fp32).then_some((name.as_str(), bytes))
+        (found.element == element).then_some((name.as_str(), bytes))
     })
 }
 
@@ -127,15 +145,18 @@ fn fed(
     each.collect()
 }
 
-/// How far each value of a function reaches on the samples.
-fn reaches(
+/// Runs a function on the samples and shows each of its values of a type, by their names, in as many passes as it takes
+/// to hold them.
+pub(super) fn watch_values(
     graph: &Graph,
     function: &MilFunction,
     context: &QuantizeContext<'_>,
-) -> Result<OrderedMap<String, ValueReach>, ConvertError> {
+    element: MilElement,
+    see: &mut dyn FnMut(&str, &Tensor) -> Result<(), RuntimeError>,
+) -> Result<(), ConvertError> {
     let failed = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
     let mut groups: Vec<(usize, Vec<String>)> = Vec::new();
-    for (name, bytes) in values(function) {
+    for (name, bytes) in values(function, element) {
         match groups.last_mut() {
             Some((held, group)) if *held + bytes <= WATCHED_BYTES => {
                 *held += bytes;
@@ -144,31 +165,73 @@ fn reaches(
             _ => groups.push((bytes, vec![name.to_owned()])),
         }
     }
-    let mut all: OrderedMap<String, ValueReach> = OrderedMap::new();
     for (_, names) in groups {
         let mut watched = function.clone();
         watched.block.outputs.clone_from(&names);
         let program = interpret("main", &watched).map_err(|error| failed(&error))?;
         let samples = fed(graph, &program, context.calibration)?;
         let context = QuantizeContext { calibration: &samples, ..*context };
-        let mut see = |outputs: Vec<Tensor>| -> Result<(), RuntimeError> {
-            for (name, tensor) in names.iter().zip(outputs) {
-                if tensor.dtype() == DataType::Fp32 {
-                    all.entry(name.clone()).or_default().add(&tensor.to_vec::<f32>()?);
-                }
-            }
-            Ok(())
+        let mut see_all = |outputs: Vec<Tensor>| -> Result<(), RuntimeError> {
+            names.iter().zip(&outputs).try_for_each(|(name, tensor)| see(name, tensor))
         };
-        watch(&program, &context, &mut see).map_err(|error| failed(&error))?;
+        watch(&program, &context, &mut see_all).map_err(|error| failed(&error))?;
     }
+    Ok(())
+}
+
+/// How far each value of a function reaches on the samples.
+fn reaches(
+    graph: &Graph,
+    function: &MilFunction,
+    context: &QuantizeContext<'_>,
+) -> Result<OrderedMap<String, ValueReach>, ConvertError> {
+    let mut all: OrderedMap<String, ValueReach> = OrderedMap::new();
+    let mut see = |name: &str, tensor: &Tensor| -> Result<(), RuntimeError> {
+        if tensor.dtype() == DataType::Fp32 {
+            all.entry(name.to_owned()).or_default().add(&tensor.to_vec::<f32>()?);
+        }
+        Ok(())
+    };
+    watch_values(graph, function, context, MilElement::Fp32, &mut see)?;
     Ok(all)
 }
 
 /// The node that an operation belongs to.
-fn span_of(spans: &[OperationSpan], operation: usize) -> Option<usize> {
+pub(super) fn span_of(spans: &[OperationSpan], operation: usize) -> Option<usize> {
     let after = spans.partition_point(|span| span.first <= operation);
     let at = after.checked_sub(1)?;
     spans.get(at).filter(|span| !span.result.is_empty()).map(|_| at)
+}
+
+/// The number that an input of an operation is, where it is a constant.
+fn number(function: &MilFunction, operation: &MilOperation, input: &str) -> Option<f64> {
+    let value = match operation.inputs.get(input)?.first()? {
+        MilArgument::Value(value) => value,
+        MilArgument::Name(name) => {
+            let named = |one: &&MilOperation| one.outputs.iter().any(|(output, _)| output == name);
+            function.block.operations.iter().find(named)?.attributes.get("val")?
+        }
+    };
+    let MilValue::Tensor(_, tensor) = &**value else { return None };
+    converted(tensor, DataType::Fp64).ok()?.to_vec().ok()?.first().copied()
+}
+
+/// Norms whose epsilon is less than the least of FP16, of values whose variance that would outweigh: the places of their
+/// operations, and why.
+fn outweighed(
+    function: &MilFunction,
+    reaches: &OrderedMap<String, ValueReach>,
+) -> Vec<(usize, String)> {
+    let norms = function.block.operations.iter().enumerate();
+    let norms =
+        norms.filter(|(_, one)| ["layer_norm", "instance_norm"].contains(&one.operator.as_str()));
+    let fault = |(index, norm): (usize, &MilOperation)| {
+        let epsilon = number(function, norm, "epsilon")?;
+        let MilArgument::Name(x) = norm.inputs.get("x")?.first()? else { return None };
+        let reason = reaches.get(x).filter(|_| epsilon < LEAST_EPSILON)?.variance_fault()?;
+        Some((index, format!("'{x}': {reason}")))
+    };
+    norms.filter_map(fault).collect()
 }
 
 /// Finds the nodes that are to be computed in FP32, from runs on the calibration samples.
@@ -220,6 +283,11 @@ pub fn islands(
             if let (Some(reason), false) = (faults.get(name), inside && wide) {
                 reasons.entry(at).or_insert_with(|| format!("'{name}': {reason}"));
             }
+        }
+    }
+    for (index, reason) in outweighed(function, &reaches) {
+        if let Some(at) = span_of(&spans, index) {
+            reasons.entry(at).or_insert(reason);
         }
     }
     let (graph, _) = prepared(graph, &plain)?;

@@ -1,8 +1,9 @@
 //! A program of FP16 that the interpreter runs, beside what runs the partition in FP32.
 //!
 //! Results of the first runs are compared with FP32's, whatever an accuracy probe has found on inputs that were made for
-//! it; every later run is looked through for elements that are no finite numbers. A program that gives such where FP32
-//! has numbers is given up, and the session's other providers serve.
+//! it, and so are those of inputs that reach farther than all before. Of the other runs a few are compared in the
+//! background, and each is looked through for elements that are no finite numbers. A program that gives such where FP32
+//! has numbers, or is off, is given up, and the session's other providers serve.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,20 +12,35 @@ use galatea_runtime::{
     Executable, PartitionReport, PartitionRun, PlanReport, RunFence, RuntimeError,
 };
 
-use super::engine::agree::{agree, all_finite, are_held, none_lost, tell};
+use super::engine::agree::{agree, all_finite, none_lost};
+use super::engine::compared_inputs::{ComparedInputs, InputMagnitudes};
+use super::engine::later_comparison::compare_later;
 use super::engine::{StandbyExecutable, counts};
 
-/// The runs that are compared with FP32. Those of zeros do not count.
+/// The runs that are compared with FP32 whatever their inputs are. Those of zeros do not count.
 const COMPARED_RUNS: usize = 2;
 
 /// Results of a program's checks so far.
 enum ProgramTrust {
-    /// Number of runs that are still to be compared.
-    Compared(usize),
-    /// It was right so far.
-    Serving,
+    /// It is compared on these first runs, and was on such inputs.
+    Comparing(FirstRuns, ComparedInputs),
+    /// Only what is no number is compared.
+    Unasked,
     /// The other one serves for good.
     GivenUp(Arc<dyn Executable>),
+}
+
+/// Number of first runs that are still to be compared.
+type FirstRuns = usize;
+
+/// How much of a run's results is looked at.
+enum RunCheck {
+    /// Compared before they are given.
+    Compared,
+    /// Compared behind the answer.
+    Sampled,
+    /// Looked through for what is no number.
+    Scanned,
 }
 
 struct ProgramWatch {
@@ -50,7 +66,10 @@ impl GuardedExecutable {
         standby: Arc<StandbyExecutable>,
         limit: Option<f64>,
     ) -> Self {
-        let trust = limit.map_or(ProgramTrust::Serving, |_| ProgramTrust::Compared(COMPARED_RUNS));
+        let trust = match limit {
+            Some(_) => ProgramTrust::Comparing(COMPARED_RUNS, ComparedInputs::default()),
+            None => ProgramTrust::Unasked,
+        };
         let limit = limit.unwrap_or(f64::INFINITY);
         Self {
             inner,
@@ -68,18 +87,54 @@ impl ProgramWatch {
     fn other(&self) -> Option<Arc<dyn Executable>> {
         match &*self.trust() {
             ProgramTrust::GivenUp(other) => Some(Arc::clone(other)),
-            ProgramTrust::Compared(_) | ProgramTrust::Serving => None,
+            ProgramTrust::Comparing(..) | ProgramTrust::Unasked => None,
+        }
+    }
+
+    /// Says how much of a run is looked at.
+    fn check_of(&self, inputs: &InputMagnitudes) -> RunCheck {
+        let mut trust = self.trust();
+        let ProgramTrust::Comparing(left, compared) = &mut *trust else { return RunCheck::Scanned };
+        if *left > 0 || !compared.cover(inputs) {
+            RunCheck::Compared
+        } else if compared.is_sampled() {
+            RunCheck::Sampled
+        } else {
+            RunCheck::Scanned
         }
     }
 
     /// Results of the program, or those of FP32 where it is wrong.
-    fn judged(&self, found: Vec<Datum>, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
-        let comparing = matches!(*self.trust(), ProgramTrust::Compared(_));
-        if !comparing && all_finite(&found) {
+    fn judged(
+        self: &Arc<Self>,
+        found: Vec<Datum>,
+        inputs: Vec<Datum>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let magnitudes = InputMagnitudes::of(&inputs);
+        let check = self.check_of(&magnitudes);
+        if !matches!(check, RunCheck::Compared) && all_finite(&found) {
+            if matches!(check, RunCheck::Sampled) {
+                let own = Arc::clone(self);
+                let copy = found.clone();
+                compare_later(move || {
+                    if let Err(error) = own.compared(copy, inputs, &magnitudes, &check) {
+                        tracing::debug!(partition = %own.name, "results are not compared: {error}");
+                    }
+                });
+            }
             return Ok(found);
         }
-        let says = tell(&inputs);
-        let held = are_held(&inputs);
+        self.compared(found, inputs, &magnitudes, &check)
+    }
+
+    /// Runs the partition in FP32 and compares.
+    fn compared(
+        &self,
+        found: Vec<Datum>,
+        inputs: Vec<Datum>,
+        magnitudes: &InputMagnitudes,
+        check: &RunCheck,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let other = self.standby.get();
         let expected = other.and_then(|other| Ok((other.submit(inputs.into()).outputs()?, other)));
         let (expected, other) = match expected {
@@ -90,23 +145,22 @@ impl ProgramWatch {
                 return Ok(found);
             }
         };
+        counts::comparison();
         let lost = none_lost(&found, &expected);
         if lost.is_err() {
             counts::nonfinite();
         }
-        let compared = lost.and_then(|()| match comparing {
-            true => agree(&found, &expected, self.limit),
-            false => Ok(()),
+        let compared = lost.and_then(|()| match check {
+            RunCheck::Scanned => Ok(()),
+            RunCheck::Compared | RunCheck::Sampled => agree(&found, &expected, self.limit),
         });
         match compared {
             Ok(()) => {
-                if says {
-                    self.note();
-                }
+                self.note(magnitudes, check);
                 Ok(found)
             }
             Err(text) => {
-                if held {
+                if magnitudes.are_held() {
                     self.give_up(&text, other);
                 }
                 Ok(expected)
@@ -115,13 +169,13 @@ impl ProgramWatch {
     }
 
     /// Counts a run that was compared and right.
-    fn note(&self) {
+    fn note(&self, inputs: &InputMagnitudes, check: &RunCheck) {
         let mut trust = self.trust();
-        if let ProgramTrust::Compared(left) = &mut *trust {
+        if let (ProgramTrust::Comparing(left, compared), RunCheck::Compared) = (&mut *trust, check)
+            && inputs.tell()
+        {
             *left = left.saturating_sub(1);
-            if *left == 0 {
-                *trust = ProgramTrust::Serving;
-            }
+            compared.add(inputs);
         }
     }
 

@@ -12,9 +12,9 @@ use galatea_formats::coreml::mil::MilFunction;
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    ClaimRequest, CompileRequest, Executable, ExecutionProvider, FallbackProviders, OptimiseLevel,
-    PartitionReport, PartitionRun, PlanReport, ProviderClaims, ProviderTraits, ProviderWish,
-    RunFence, RuntimeError, SessionOptions, predict_fallback_ns,
+    ClaimRequest, CompileMode, CompileRequest, Executable, ExecutionProvider, FallbackProviders,
+    OptimiseLevel, PartitionReport, PartitionRun, PlanReport, ProviderClaims, ProviderTraits,
+    ProviderWish, RunFence, RuntimeError, SessionOptions, predict_fallback_ns,
 };
 use galatea_tensor::{DataType, OrderedMap, Tensor};
 
@@ -163,9 +163,10 @@ impl CoreMlProvider {
     /// That on what a partition gives.
     fn verdict(&self, graph: &Graph) -> ValidationEntry {
         let runner = self.runner.text();
+        let samples = self.settings.samples.text();
         ValidationEntry::of(
             graph,
-            &format!("{:?} {:?} {runner}", self.settings, self.engine),
+            &format!("{:?} {:?} {runner} {samples}", self.settings, self.engine),
             records(),
         )
     }
@@ -212,14 +213,26 @@ impl CoreMlProvider {
             let standby = Arc::clone(standby);
             let mode = self.runner.mode(options);
             let name = graph.name.clone();
-            return Ok(Box::new(DeferredExecutable::start(name, make, standby, verdict, mode)?));
+            let deferred = DeferredExecutable::start(name, make, standby, verdict, mode)?;
+            if mode == CompileMode::Wait {
+                // Samples are its first runs, which are compared; that they fail is no failure of the model.
+                let samples = self.settings.samples.inputs(graph);
+                let ran = samples
+                    .into_iter()
+                    .try_for_each(|inputs| deferred.submit(inputs.into()).outputs().map(|_| ()));
+                if let Err(error) = ran {
+                    tracing::debug!(model = %graph.name, "samples are not compared: {error}");
+                }
+            }
+            return Ok(Box::new(deferred));
         }
         let inner =
             CpuProvider::new().compile(CompileRequest::alone(Arc::new(program), options))?;
         let made = InterpretedProgram { inner, inputs, outputs };
         if let Some(verdict) = &verdict {
             let limit = self.settings.accuracy_limit;
-            AccuracyProbe { graph, options, limit, verdict }.check(&made)?;
+            let samples = &self.settings.samples;
+            AccuracyProbe { graph, options, samples, limit, verdict }.check(&made)?;
         }
         // FP32 loses nothing.
         if self.settings.float == FloatType::Fp32 {

@@ -2,6 +2,7 @@
 
 use galatea_tensor::OrderedMap;
 
+use super::probe_samples::ProbeSamples;
 use super::weights::WeightCompression;
 
 /// The provider's name.
@@ -33,6 +34,8 @@ pub struct CoreMlSettings {
     /// `accuracy_probe`: whether partitions are compared with FP32 when they are loaded; where nothing is
     /// said, where there is an engine.
     pub probe: Option<bool>,
+    /// `accuracy_samples`: inputs for that comparison, besides those that are made.
+    pub samples: ProbeSamples,
     /// `accuracy_limit`: the largest relative error of that comparison.
     pub accuracy_limit: f64,
 }
@@ -51,6 +54,7 @@ impl Default for CoreMlSettings {
             buckets: Vec::new(),
             sequence_buckets: None,
             probe: None,
+            samples: ProbeSamples::default(),
             accuracy_limit: ACCURACY_LIMIT,
         }
     }
@@ -97,6 +101,10 @@ const SETTINGS: &[(&str, SettingSetter)] = &[
     }),
     ("accuracy_probe", |to, text| {
         to.probe = Some(one_of("accuracy_probe", text, TRUTHS)?);
+        Ok(())
+    }),
+    ("accuracy_samples", |to, text| {
+        to.samples = ProbeSamples::of(text).map_err(|why| format!("accuracy_samples {why}"))?;
         Ok(())
     }),
     ("accuracy_limit", |to, text| {
@@ -170,6 +178,7 @@ mod tests {
             buckets: vec![1, 4, 8],
             sequence_buckets: Some(vec![32, 64]),
             probe: Some(true),
+            samples: ProbeSamples::default(),
             accuracy_limit: 0.01,
         };
         assert_eq!(found, Ok(expected));
@@ -190,6 +199,8 @@ mod tests {
         }
         let many: Vec<String> = (1..=17).map(|len| len.to_string()).collect();
         assert!(error("buckets", &many.join(",")).contains("16 lengths at most"));
+        let none = "accuracy_samples '/nowhere.npz' found, expected .npz archives";
+        assert!(error("accuracy_samples", "/nowhere.npz").starts_with(none));
         for wrong in ["0", "-1", "inf", "NaN", "much"] {
             assert!(error("accuracy_limit", wrong).contains("above 0"), "{wrong}");
         }

@@ -20,6 +20,7 @@ mod claims;
 mod control;
 mod decompositions;
 mod exports;
+mod half_fuzz;
 mod layers;
 mod movement;
 mod numbers;

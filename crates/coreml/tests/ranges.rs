@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use galatea_coreml::engine::counts;
-use galatea_coreml::{ConvertOptions, CoreMlProvider, CoreMlSettings, convert};
+use galatea_coreml::{ConvertOptions, CoreMlProvider, CoreMlSettings, convert, first_lost};
 use galatea_formats::coreml::mil::MilElement;
 use galatea_formats::coreml::{load, write_package};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::quantize::{OutputComparison, compare};
+use galatea_runtime::quantize::{OutputComparison, QuantizeContext, compare};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
@@ -78,10 +78,6 @@ impl Noise {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         f32::from(u16::try_from(self.0 >> 48).unwrap()) / 65_536.0
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        ((self.next() * count as f32) as usize).min(count - 1)
     }
 
     fn floats(&mut self, shape: &[usize], low: f32, high: f32) -> Tensor {
@@ -389,6 +385,137 @@ const BOUNDED: &[Case] = &[
         200.0,
     ),
     (
+        "a norm of what may be nothing",
+        |build, x| {
+            let axes = build.constant(Tensor::vector(vec![1_i64]));
+            let nothing = build.number(0.0);
+            let x = build.op("Mul", &[x, nothing]);
+            let square = build.op("Mul", &[x, x]);
+            let mean = build.op("ReduceMean", &[square, axes]);
+            let least = build.number(1e-12);
+            let sum = build.op("Add", &[mean, least]);
+            let root = build.op("Sqrt", &[sum]);
+            let inverse = build.op("Reciprocal", &[root]);
+            let y = build.op("Mul", &[x, inverse]);
+            let one = build.number(1.0);
+            build.op("Add", &[y, one])
+        },
+        3.0,
+    ),
+    (
+        "a quotient by what is at least a little",
+        |build, x| {
+            let limit = build.number(0.5);
+            let x = build.op("Sub", &[x, x]);
+            let axes = build.constant(Tensor::vector(vec![1_i64]));
+            let norm = build.op("ReduceL2", &[x, axes]);
+            let least = build.number(1e-12);
+            let norm = build.op("Max", &[norm, least]);
+            let y = build.op("Div", &[x, norm]);
+            build.op("Add", &[y, limit])
+        },
+        3.0,
+    ),
+    (
+        "a logarithm of nearly nothing",
+        |build, x| {
+            let x = build.op("Sub", &[x, x]);
+            let least = build.number(1e-9);
+            let x = build.op("Add", &[x, least]);
+            build.op("Log", &[x])
+        },
+        3.0,
+    ),
+    (
+        "a unit that is next to nothing",
+        |build, x| {
+            let small = build.number(1e-9);
+            let x = build.op("Mul", &[x, small]);
+            let x = build.op("Neg", &[x]);
+            let back = build.number(1e9);
+            build.op("Mul", &[x, back])
+        },
+        3.0,
+    ),
+    (
+        "a factor beyond FP16",
+        |build, x| {
+            let large = build.number(1e6);
+            let x = build.op("Mul", &[x, large]);
+            build.op("Div", &[x, large])
+        },
+        30.0,
+    ),
+    (
+        "the logarithm of a sum of exponentials",
+        |build, x| {
+            let power = build.op("Exp", &[x]);
+            let axes = build.constant(Tensor::vector(vec![1_i64]));
+            let sum = build.op("ReduceSum", &[power, axes]);
+            build.op("Log", &[sum])
+        },
+        30.0,
+    ),
+    (
+        "exponentials over their sum",
+        |build, x| {
+            let power = build.op("Exp", &[x]);
+            let axes = build.constant(Tensor::vector(vec![1_i64]));
+            let sum = build.op("ReduceSum", &[power, axes]);
+            build.op("Div", &[power, sum])
+        },
+        30.0,
+    ),
+    (
+        "exponentials over one more than themselves",
+        |build, x| {
+            let power = build.op("Exp", &[x]);
+            let one = build.number(1.0);
+            let more = build.op("Add", &[power, one]);
+            build.op("Div", &[power, more])
+        },
+        30.0,
+    ),
+    (
+        "a length of two squares",
+        |build, x| {
+            let two = build.number(2.0);
+            let square = build.op("Pow", &[x, two]);
+            let other = build.op("Mul", &[x, x]);
+            let sum = build.op("Add", &[square, other]);
+            build.op("Sqrt", &[sum])
+        },
+        3000.0,
+    ),
+    ("a mean of large numbers", |build, x| build.op("Mean", &[x, x, x]), 60_000.0),
+    (
+        "a bend far below what it bends",
+        |build, x| build.nodes("Celu", &[("alpha", 0.001_f32.into())], &[x], 1)[0],
+        1000.0,
+    ),
+    (
+        "statistics beyond FP16",
+        |build, x| {
+            let all = |value: f32| Tensor::from_vec(&[2048], vec![value; 2048]).unwrap();
+            let far = build.number(1e5);
+            let x = build.op("Add", &[x, far]);
+            let inputs = [1.0, 0.5, 1e5, 1e2].map(|value| build.constant(all(value)));
+            build.op("BatchNormalization", &[x, inputs[0], inputs[1], inputs[2], inputs[3]])
+        },
+        30.0,
+    ),
+    (
+        "sums of what is bounded and positive",
+        |build, x| {
+            let weights =
+                build.constant(Tensor::from_vec(&[2048, 4], vec![90.0_f32; 8192]).unwrap());
+            let x = build.op("Sigmoid", &[x]);
+            let y = build.op("MatMul", &[x, weights]);
+            build.op("Sqrt", &[y])
+        },
+        3.0,
+    ),
+    (
         "a product of many",
         |build, x| {
             let axes = build.constant(Tensor::vector(vec![1_i64]));
@@ -450,8 +577,10 @@ fn what_nothing_proves_stays_fp16() {
     let y = build.op("MatMul", &[x, weights]);
     let y = build.op("Sigmoid", &[y]);
     let y = build.op("MatMul", &[y, weights]);
-    let power = build.op("Exp", &[y]);
     let axes = build.constant(Tensor::vector(vec![1_i64]));
+    let most = build.op("ReduceMax", &[y, axes]);
+    let y = build.op("Sub", &[y, most]);
+    let power = build.op("Exp", &[y]);
     let sum = build.op("ReduceSum", &[power, axes]);
     let y = build.op("Div", &[power, sum]);
     let mask = build.constant(Tensor::scalar(f32::MIN));
@@ -506,14 +635,7 @@ fn what_a_run_brings_beyond_fp16_is_answered_by_others() {
 
 #[test]
 fn first_results_that_are_finite_and_wrong_are_not_served() {
-    // The square is infinite in FP16, its inverse zero, where FP32 has a small number.
-    let mut build = Build::new();
-    let x = build.input("x", &[2, 3]);
-    let square = build.op("Mul", &[x, x]);
-    let inverse = build.op("Reciprocal", &[square]);
-    let large = build.number(1000.0);
-    let y = build.op("Mul", &[inverse, large]);
-    let graph = build.done(&[y]);
+    let graph = inverse_square();
     let x = Tensor::from_vec(&[2, 3], vec![300.0_f32; 6]).unwrap();
     let session = served(&graph, CoreMlSettings::default());
     let found =
@@ -521,83 +643,115 @@ fn first_results_that_are_finite_and_wrong_are_not_served() {
     assert!((found / (1000.0 / 90_000.0) - 1.0).abs() < 1e-5, "{found}");
 }
 
-/// A random operator on values of `[4, 32]`.
-fn grown(build: &mut Build, noise: &mut Noise, all: &[ValueId]) -> ValueId {
-    let last = *all.last().unwrap();
-    let x = if noise.next() < 0.7 { last } else { all[noise.below(all.len())] };
-    let y = all[noise.below(all.len())];
-    let axes = build.constant(Tensor::vector(vec![1_i64]));
-    let one = |build: &mut Build, names: &[&str], noise: &mut Noise| {
-        build.op(names[noise.below(names.len())], &[x])
-    };
-    match noise.below(8) {
-        0 => one(build, &["Exp", "Sigmoid", "Tanh", "Relu", "Softplus", "Erf"], noise),
-        1 => one(build, &["Abs", "Neg", "Softmax", "Gelu", "HardSwish", "Elu"], noise),
-        2 => build.op(["Add", "Sub", "Mul", "Max", "Min"][noise.below(5)], &[x, y]),
-        3 => {
-            let kinds = ["ReduceSum", "ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceLogSumExp"];
-            let sum = build.op(kinds[noise.below(5)], &[x, axes]);
-            build.op("Sub", &[x, sum])
-        }
-        4 => {
-            let size = build.op("Abs", &[x]);
-            let least = build.number(0.01);
-            let size = build.op("Add", &[size, least]);
-            let name = ["Sqrt", "Log", "Reciprocal"][noise.below(3)];
-            build.op(name, &[size])
-        }
-        5 => {
-            let factor = 10.0_f32.powf(noise.next() * 6.0 - 3.0);
-            let factor = build.number(factor);
-            build.op("Mul", &[x, factor])
-        }
-        6 => {
-            let weights = build.constant(noise.floats(&[32, 32], -2.0, 2.0));
-            build.op("MatMul", &[x, weights])
-        }
-        _ => {
-            let made = build.nodes("DynamicQuantizeLinear", &[], &[x], 3);
-            let weights = build.constant(noise.codes(&[32, 32], true));
-            let sums = build.op("MatMulInteger", &[made[0], weights, made[2]]);
-            let sums = build.float(sums);
-            let unit = build.number(0.01);
-            let unit = build.op("Mul", &[made[1], unit]);
-            build.op("Mul", &[sums, unit])
-        }
-    }
+/// The inverse of a square: zero in FP16 from 256 on, where FP32 has a small number.
+fn inverse_square() -> Graph {
+    let mut build = Build::new();
+    let x = build.input("x", &[2, 3]);
+    let square = build.op("Mul", &[x, x]);
+    let inverse = build.op("Reciprocal", &[square]);
+    let large = build.number(1000.0);
+    let y = build.op("Mul", &[inverse, large]);
+    build.done(&[y])
 }
 
 #[test]
-fn no_random_graph_loses_numbers_that_fp32_has() {
-    let (mut lost, mut compared) = (Vec::new(), 0);
-    for seed in 0..300 {
-        let mut noise = Noise(1000 + seed);
-        let mut build = Build::new();
-        let x = build.input("x", &[4, 32]);
-        let mut all = vec![x];
-        for _ in 0..2 + noise.below(6) {
-            let next = grown(&mut build, &mut noise, &all);
-            all.push(next);
-        }
-        let graph = build.done(&[*all.last().unwrap()]);
-        let exact = Session::new(graph.clone(), &cpu(), &SessionOptions::default()).unwrap();
-        let settings = if seed % 2 == 0 { CoreMlSettings::default() } else { unprobed() };
-        let half = served(&graph, settings);
-        for reach in [1.0, 10.0, 1000.0] {
-            let x = noise.floats(&[4, 32], -reach, reach);
-            let run = |session: &Session| -> Vec<f32> {
-                session.run_tensors(Run::named(&[("x", x.clone())])).unwrap()[0].to_vec().unwrap()
-            };
-            let (expected, found) = (run(&exact), run(&half));
-            compared += usize::from(half.partition_providers().contains(&"coreml"));
-            let is_lost = |(found, expected): (&f32, &f32)| {
-                !found.is_finite() && expected.is_finite() || found.is_nan() && !expected.is_nan()
-            };
-            if found.iter().zip(&expected).any(is_lost) {
-                lost.push((seed, reach));
-            }
-        }
+fn inputs_that_reach_farther_than_all_before_are_compared() {
+    let graph = inverse_square();
+    let session = served(&graph, CoreMlSettings::default());
+    let run = |value: f32| {
+        let x = Tensor::from_vec(&[2, 3], vec![value; 6]).unwrap();
+        session.run_tensors(Run::named(&[("x", x)])).unwrap()[0].to_vec::<f32>().unwrap()[0]
+    };
+    for _ in 0..6 {
+        assert!((run(3.0) / (1000.0 / 9.0) - 1.0).abs() < 2e-3);
     }
-    assert!(lost.is_empty(), "{lost:?}");
-    assert!(compared > 600, "{compared} runs of programs");
+    let before = counts();
+    assert!((run(300.0) / (1000.0 / 90_000.0) - 1.0).abs() < 1e-5);
+    let after = counts();
+    assert!(after.fallbacks > before.fallbacks && after.comparisons > before.comparisons);
+    assert!((run(3.0) / (1000.0 / 9.0) - 1.0).abs() < 1e-6, "others serve");
+}
+
+#[test]
+fn a_sample_of_later_runs_is_compared_behind_the_answers() {
+    // The square of the second element is zero in FP16, where the first one is as large as ever.
+    let mut build = Build::new();
+    let x = build.input("x", &[1, 2]);
+    let (from, to) = (Tensor::vector(vec![1_i64]), Tensor::vector(vec![2_i64]));
+    let [from, to] = [from, to].map(|place| build.constant(place));
+    let axes = build.constant(Tensor::vector(vec![1_i64]));
+    let last = build.op("Slice", &[x, from, to, axes]);
+    let mut y = build.op("Mul", &[last, last]);
+    let thousand = build.number(1000.0);
+    for _ in 0..2 {
+        y = build.op("Mul", &[y, thousand]);
+    }
+    let graph = build.done(&[y]);
+    let session = served(&graph, CoreMlSettings::default());
+    let run = |value: f32| {
+        let x = Tensor::from_vec(&[1, 2], vec![1.0, value]).unwrap();
+        session.run_tensors(Run::named(&[("x", x)])).unwrap()[0].to_vec::<f32>().unwrap()[0]
+    };
+    for _ in 0..2 {
+        assert!((run(0.1) / 1e4 - 1.0).abs() < 2e-3);
+    }
+    let before = counts();
+    assert_eq!(run(1e-4), 0.0, "FP16 serves");
+    let begun = std::time::Instant::now();
+    while run(1e-4) == 0.0 {
+        assert!(begun.elapsed().as_secs() < 60, "no run is compared");
+        std::thread::yield_now();
+    }
+    assert!((run(1e-4) / 1e-2 - 1.0).abs() < 1e-5);
+    assert!(counts().fallbacks > before.fallbacks);
+}
+
+#[test]
+fn the_node_that_loses_numbers_first_is_named() {
+    let mut build = Build::new();
+    let x = build.input("x", &[2, 3]);
+    // An infinity that FP32 has too.
+    let zero = build.op("Sub", &[x, x]);
+    let none = build.op("Log", &[zero]);
+    let power = build.op("Exp", &[x]);
+    let square = build.op("Mul", &[power, power]);
+    let nothing = build.op("Sub", &[square, square]);
+    let y = build.op("Max", &[nothing, none]);
+    let graph = build.done(&[y]);
+    let at = |value: f32| {
+        let x = Tensor::from_vec(&[2, 3], vec![value; 6]).unwrap();
+        let samples = vec![vec![("x".to_owned(), x)]];
+        let context = QuantizeContext {
+            providers: &cpu(),
+            session: &SessionOptions::default(),
+            calibration: &samples,
+            evaluation: &[],
+        };
+        first_lost(&graph, &ConvertOptions::default(), &context).unwrap()
+    };
+    let found = at(20.0).unwrap();
+    assert!(found.place.starts_with("node 2 ") && found.place.ends_with("(Exp)"), "{found:?}");
+    assert!(found.reason.starts_with("6 elements of"), "{found:?}");
+    assert_eq!(at(1.0), None);
+}
+
+#[test]
+fn samples_of_the_configuration_are_compared_at_load() {
+    let mut build = Build::new();
+    let x = build.input("x", &[2, 3]);
+    let y = build.op("Exp", &[x]);
+    let graph = build.done(&[y]);
+    let folder = tempfile::tempdir().unwrap();
+    let settings = |value: f32| {
+        let path = folder.path().join(format!("{value}.npz"));
+        let x = Tensor::from_vec(&[2, 3], vec![value; 6]).unwrap();
+        galatea_formats::npy::write_npz(&path, [("x", &x)]).unwrap();
+        let text = path.to_str().unwrap().to_owned();
+        let given = [("accuracy_probe", "true".to_owned()), ("accuracy_samples", text)];
+        let given = given.map(|(name, text)| (name.to_owned(), text));
+        CoreMlSettings::of(&given.into(), "others").unwrap()
+    };
+    assert_eq!(served(&graph, settings(5.0)).partition_providers(), ["coreml"]);
+    // Made inputs up to 1 say nothing of these.
+    assert_eq!(served(&graph, settings(20.0)).partition_providers(), ["cpu"]);
 }

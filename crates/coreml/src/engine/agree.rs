@@ -124,33 +124,6 @@ pub(crate) fn all_finite(outputs: &[Datum]) -> bool {
     outputs.iter().all(finite)
 }
 
-/// Returns whether FP16 holds every float of the inputs: what it does not hold says nothing of a
-/// program.
-pub(crate) fn are_held(inputs: &[Datum]) -> bool {
-    largest_floats(inputs).all(|largest| largest <= LARGEST)
-}
-
-/// Returns whether a run on these inputs says something of a program: one on nothing but zeros, as of a warm-up,
-/// does not.
-pub(crate) fn tell(inputs: &[Datum]) -> bool {
-    let mut floats = largest_floats(inputs).peekable();
-    floats.peek().is_none() || floats.any(|largest| largest > 0.0)
-}
-
-/// The largest magnitude in each input of floats; infinite where an element is no number.
-fn largest_floats(inputs: &[Datum]) -> impl Iterator<Item = f64> {
-    let floats = inputs.iter().filter_map(Datum::as_tensor);
-    let floats = floats.filter(|tensor| tensor.dtype().is_float());
-    floats.map(|tensor| {
-        let wide = converted(tensor, DataType::Fp32).ok();
-        let all = wide.and_then(|wide| wide.to_vec::<f32>().ok()).unwrap_or_default();
-        all.into_iter().fold(0.0_f64, |most, value| match value.is_nan() {
-            true => f64::INFINITY,
-            false => most.max(f64::from(value.abs())),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,14 +146,5 @@ mod tests {
         let halves = Tensor::vector(vec![f16::INFINITY]);
         assert!(!all_finite(&[Datum::Tensor(halves)]));
         assert!(all_finite(&[Datum::Tensor(Tensor::vector(vec![1_i64]))]));
-    }
-
-    #[test]
-    fn inputs_of_zeros_or_beyond_fp16_say_nothing_of_a_program() {
-        assert!(tell(&outputs(&[0.0, 1.0])) && !tell(&outputs(&[0.0, 0.0])) && tell(&[]));
-        assert!(are_held(&outputs(&[65_504.0])) && !are_held(&outputs(&[7e4])));
-        assert!(!are_held(&outputs(&[f32::NAN])));
-        let integers = [Datum::Tensor(Tensor::vector(vec![0_i64]))];
-        assert!(tell(&integers) && are_held(&integers));
     }
 }

@@ -15,8 +15,10 @@ use galatea_runtime::{
     RuntimeError, TunableKernels,
 };
 
-use super::agree::{MAX_DIFFERENCE, agree, all_finite, are_held, none_lost, tell};
+use super::agree::{MAX_DIFFERENCE, agree, all_finite, none_lost};
+use super::compared_inputs::{ComparedInputs, InputMagnitudes};
 use super::counts;
+use super::later_comparison::compare_later;
 use super::standby::StandbyExecutable;
 use super::validation_cache::ValidationEntry;
 use crate::NAME;
@@ -37,6 +39,8 @@ struct DeferredState {
     /// The standby's executable, as long as it serves.
     held: Mutex<Option<Arc<dyn Executable>>>,
     stage: Mutex<CompileStage>,
+    /// The inputs that its results were compared on.
+    compared: Mutex<ComparedInputs>,
 }
 
 enum CompileStage {
@@ -91,6 +95,10 @@ impl DeferredExecutable {
         verdict: ValidationEntry,
         mode: CompileMode,
     ) -> Result<Self, RuntimeError> {
+        let compared = Mutex::new(match verdict.known() {
+            Some(Ok(())) => ComparedInputs::known_before(),
+            _ => ComparedInputs::default(),
+        });
         let stage = match mode {
             CompileMode::Wait => {
                 let made = made_alone(make, || true).unwrap_or_else(|| Err(String::new()));
@@ -103,14 +111,16 @@ impl DeferredExecutable {
             CompileMode::Background => {
                 let held = Mutex::new(Some(standby.get()?));
                 let stage = Mutex::new(CompileStage::Making);
-                let shared = Arc::new(DeferredState { name, standby, verdict, held, stage });
+                let shared = DeferredState { name, standby, verdict, held, stage, compared };
+                let shared = Arc::new(shared);
                 shared.make_in_background(make);
                 return Ok(Self { shared });
             }
         };
         let held = Mutex::new(None);
         let stage = Mutex::new(stage);
-        Ok(Self { shared: Arc::new(DeferredState { name, standby, verdict, held, stage }) })
+        let shared = DeferredState { name, standby, verdict, held, stage, compared };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The one that was made, where it is there.
@@ -129,6 +139,10 @@ impl DeferredState {
 
     fn held(&self) -> MutexGuard<'_, Option<Arc<dyn Executable>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compared(&self) -> MutexGuard<'_, ComparedInputs> {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the executable that serves in place of the engine, and keeps it from now on.
@@ -179,68 +193,113 @@ impl DeferredState {
         &self,
         made: &Arc<dyn Executable>,
         inputs: Vec<Datum>,
+        magnitudes: &InputMagnitudes,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let says = tell(&inputs);
-        let held = are_held(&inputs);
         let there = self.held().clone();
         let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
         let expected = fallback.submit(inputs.clone().into()).outputs()?;
         let found = match made.submit(inputs.into()).outputs() {
             Ok(found) => found,
             // The first run may be the one that nobody can do, or may come to rest.
-            Err(error) if !blames(&error) => {
-                *self.held() = Some(fallback);
-                return Ok(expected);
-            }
             Err(error) => {
                 *self.held() = Some(fallback);
-                self.give_up(&format!("the first run fails: {error}"));
+                self.blame(&error);
                 return Ok(expected);
             }
         };
-        let lost = none_lost(&found, &expected);
-        if lost.is_err() {
-            counts::nonfinite();
-        }
-        match lost.and_then(|()| agree(&found, &expected, MAX_DIFFERENCE)) {
+        match Self::judge(&found, &expected) {
             // A warm-up with zeros proves nothing.
-            Ok(()) if !says => {
+            Ok(()) if !magnitudes.tell() => {
                 *self.held() = Some(fallback);
                 Ok(found)
             }
             Ok(()) => {
-                self.verdict.keep(&Ok(()));
+                self.compared().add(magnitudes);
                 self.switch(made);
+                self.note(None);
                 Ok(found)
-            }
-            // The same of inputs that FP16 does not hold.
-            Err(_) if !held => {
-                *self.held() = Some(fallback);
-                Ok(expected)
             }
             Err(text) => {
                 *self.held() = Some(fallback);
-                let text = format!("the first run is wrong: {text}");
-                self.give_up(&text);
-                self.verdict.keep(&Err(text));
+                // The same of inputs that FP16 does not hold.
+                if magnitudes.are_held() {
+                    self.refute(&text);
+                }
                 Ok(expected)
             }
         }
     }
 
-    /// Results of an engine that serves, or the others' where it has lost numbers, which it is given up for.
-    fn checked(&self, found: Vec<Datum>, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
+    /// Compares results, and counts that.
+    fn judge(found: &[Datum], expected: &[Datum]) -> Result<(), String> {
+        counts::comparison();
+        let lost = none_lost(found, expected);
+        if lost.is_err() {
+            counts::nonfinite();
+        }
+        lost.and_then(|()| agree(found, expected, MAX_DIFFERENCE))
+    }
+
+    /// Gives an engine up whose results are wrong, for later loads too.
+    fn refute(&self, text: &str) {
+        let text = match &*self.stage() {
+            CompileStage::Serving(..) => format!("a run is wrong: {text}"),
+            _ => format!("the first run is wrong: {text}"),
+        };
+        self.give_up(&text);
+        self.verdict.keep(&Err(text));
+    }
+
+    /// Takes note of a run that failed: the first one ends an engine whose failure it is.
+    fn blame(&self, error: &RuntimeError) {
+        if !blames(error) {
+            return;
+        }
+        let serves = matches!(*self.stage(), CompileStage::Serving(..));
+        match serves {
+            true => self.note(Some(error)),
+            false => self.give_up(&format!("the first run fails: {error}")),
+        }
+    }
+
+    /// Results of an engine that serves, or the others' where it has lost numbers, which it is given up for. A sample is
+    /// compared behind the answer.
+    fn checked(
+        self: &Arc<Self>,
+        found: Vec<Datum>,
+        inputs: Vec<Datum>,
+        magnitudes: &InputMagnitudes,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         if all_finite(&found) {
+            if self.compared().is_sampled() {
+                let own = Arc::clone(self);
+                let copy = found.clone();
+                let held = magnitudes.are_held();
+                compare_later(move || own.sample(&copy, inputs, held));
+            }
             return Ok(found);
         }
-        let held = are_held(&inputs);
         let expected = self.fallback()?.submit(inputs.into()).outputs()?;
         let Err(text) = none_lost(&found, &expected) else { return Ok(found) };
         counts::nonfinite();
-        if held {
+        if magnitudes.are_held() {
             self.give_up(&text);
         }
         Ok(expected)
+    }
+
+    /// Compares results that were given already.
+    fn sample(&self, found: &[Datum], inputs: Vec<Datum>, held: bool) {
+        let there = self.held().clone();
+        let fallback = there.map_or_else(|| self.standby.get(), Ok);
+        let expected = fallback.and_then(|other| other.submit(inputs.into()).outputs());
+        match expected.map(|expected| Self::judge(found, &expected)) {
+            Ok(Err(text)) if held => self.refute(&text),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(partition = %self.name, "results are not compared: {error}");
+            }
+        }
     }
 
     /// Lets the engine serve, and what has served until now go.
@@ -249,6 +308,7 @@ impl DeferredState {
         if matches!(*stage, CompileStage::Made(_)) {
             *stage = CompileStage::Serving(Arc::clone(made), 0);
             drop(stage);
+            self.verdict.keep(&Ok(()));
             // Runs under way have it until they end.
             *self.held() = None;
             tracing::info!(partition = %self.name, "the engine serves");
@@ -290,14 +350,15 @@ impl Executable for DeferredExecutable {
         };
         let inputs = run.inputs;
         let shared = Arc::clone(&self.shared);
-        if unproven {
-            return RunFence::ready(shared.prove(&made, inputs));
+        let magnitudes = InputMagnitudes::of(&inputs);
+        if unproven || !shared.compared().cover(&magnitudes) {
+            return RunFence::ready(shared.prove(&made, inputs, &magnitudes));
         }
         let fence = made.submit(inputs.clone().into());
         RunFence::pending(move || match fence.outputs() {
             Ok(found) => {
                 shared.note(None);
-                shared.checked(found, inputs)
+                shared.checked(found, inputs, &magnitudes)
             }
             Err(error) => {
                 if blames(&error) {

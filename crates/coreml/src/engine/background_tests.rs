@@ -252,3 +252,29 @@ fn zeros_prove_nothing() {
     assert_eq!(run_on(&deferred, 1.0), 100.0);
     assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
 }
+
+#[test]
+fn an_engine_is_compared_on_inputs_that_reach_farther() {
+    let deferred = in_turn(&[101.0, 101.0, 101.0, 140.0]);
+    assert_eq!([1.0, 1.5, 20.0].map(|input| run_on(&deferred, input)), [101.0; 3]);
+    assert!(deferred.shared.held().is_none());
+    assert_eq!([300.0, 1.0].map(|input| run_on(&deferred, input)), [100.0, 100.0]);
+    assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
+    let wrong = deferred.shared.verdict.known().unwrap().unwrap_err();
+    assert!(wrong.contains("a run is wrong"), "{wrong}");
+}
+
+#[test]
+fn a_sample_of_an_engines_runs_is_compared_behind_the_answers() {
+    let deferred = in_turn(&[101.0, 140.0]);
+    let before = counts::counts();
+    assert_eq!([run_on(&deferred, 1.0), run_on(&deferred, 1.0)], [101.0, 140.0]);
+    let begun = std::time::Instant::now();
+    while run_on(&deferred, 1.0) == 140.0 {
+        assert!(begun.elapsed().as_secs() < 60, "no run is compared");
+        thread::yield_now();
+    }
+    assert!(matches!(*deferred.shared.stage(), CompileStage::GivenUp));
+    let after = counts::counts();
+    assert!(after.comparisons > before.comparisons && after.fallbacks > before.fallbacks);
+}

@@ -17,6 +17,8 @@ pub struct EngineCounts {
     pub fallbacks: u64,
     /// Runs of programs that gave no finite numbers where FP32 has some; others have answered in their place.
     pub nonfinite: u64,
+    /// Runs of programs whose results were compared with those of others.
+    pub comparisons: u64,
 }
 
 static COMPILES: AtomicU64 = AtomicU64::new(0);
@@ -25,6 +27,7 @@ static PREDICTIONS: AtomicU64 = AtomicU64::new(0);
 static WORKER_RESTARTS: AtomicU64 = AtomicU64::new(0);
 static FALLBACKS: AtomicU64 = AtomicU64::new(0);
 static NONFINITE: AtomicU64 = AtomicU64::new(0);
+static COMPARISONS: AtomicU64 = AtomicU64::new(0);
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -55,6 +58,10 @@ pub(crate) fn nonfinite() {
     count(&NONFINITE);
 }
 
+pub(crate) fn comparison() {
+    count(&COMPARISONS);
+}
+
 /// Returns the counters' current values.
 #[must_use]
 pub fn counts() -> EngineCounts {
@@ -66,5 +73,6 @@ pub fn counts() -> EngineCounts {
         worker_restarts: of(&WORKER_RESTARTS),
         fallbacks: of(&FALLBACKS),
         nonfinite: of(&NONFINITE),
+        comparisons: of(&COMPARISONS),
     }
 }

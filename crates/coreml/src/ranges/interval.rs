@@ -2,12 +2,13 @@
 
 use galatea_graph::ops::activation::{Activation, ActivationKind};
 use galatea_graph::ops::convolution::ConvInteger;
+use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::math::{Binary, BinaryKind, Clip, Unary, UnaryKind, Variadic};
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Node, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::{GraphRanges, LARGEST};
+use super::{GraphRanges, LARGEST, growth, products};
 
 /// All numbers from one to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +24,7 @@ impl NumberInterval {
     }
 
     /// All numbers whose magnitude is at most this.
-    fn around(most: f64) -> Option<Self> {
+    pub(super) fn around(most: f64) -> Option<Self> {
         Self::new(-most, most)
     }
 
@@ -32,11 +33,21 @@ impl NumberInterval {
         self.low.abs().max(self.high.abs())
     }
 
+    /// The number halfway between its ends.
+    pub(super) fn middle(self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+
+    /// Half of the distance between its ends.
+    pub(super) fn radius(self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
     fn join(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    fn plus(self, other: Self) -> Option<Self> {
+    pub(super) fn plus(self, other: Self) -> Option<Self> {
         Self::new(self.low + other.low, self.high + other.high)
     }
 
@@ -155,6 +166,9 @@ pub(super) fn moves(node: &Node) -> bool {
 
 /// The interval that the first result of a node lies in; none where nothing is known.
 pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
+    if let Some(operator) = node.operator::<FusedMatMul>() {
+        return products::of_fused(ranges, node, operator);
+    }
     if !node.domain.is_empty() {
         return None;
     }
@@ -177,9 +191,18 @@ pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInt
             let lengths = window.into_iter().skip(1).map(|len| len.unwrap_or(UNKNOWN_LENGTH));
             sums(ranges, node, lengths.fold(1, usize::saturating_mul))
         }
-        "MatMul" => terms(of(0)?.times(of(1)?)?, length(ranges, node)?),
+        "MatMul" => products::of_product(ranges, node)
+            .or_else(|| terms(of(0)?.times(of(1)?)?, length(ranges, node)?).filter(is_held)),
+        "DequantizeLinear" => {
+            let codes = of(0)?;
+            let zero = of(2).unwrap_or(NumberInterval { low: 0.0, high: 0.0 });
+            codes.plus(zero.negative())?.times(of(1)?)
+        }
         "CumSum" => terms(of(0)?, ranges.shape(node.input(0)?)?.into_iter().max()?),
         "Softmax" | "Hardmax" => NumberInterval::new(0.0, 1.0),
+        "Sub" if growth::subtracts_extreme(ranges, node) => {
+            of(0).and_then(|own| NumberInterval::new(own.low - own.high, 0.0))
+        }
         "Where" => Some(of(1)?.join(of(2)?)),
         "Concat" => joined(ranges, node),
         "Pow" => powered(of(0)?, of(1)?),
@@ -191,6 +214,11 @@ pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInt
             .or_else(|| of_variadic(ranges, node))
             .or_else(|| of_reduce(ranges, node)),
     }
+}
+
+/// Returns whether FP16 holds every number of an interval.
+fn is_held(found: &NumberInterval) -> bool {
+    found.largest() <= LARGEST
 }
 
 /// Count that stands for a length known in a run only, where integers are summed.

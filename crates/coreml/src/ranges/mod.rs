@@ -3,14 +3,19 @@
 //! Sums of products of bytes are bounded by their lengths, functions such as the sigmoid and limits by what they are.
 //! [`interval`] carries such bounds through the graph. A float whose bound exceeds what FP16 holds makes islands of FP32
 //! of the node that gives it and of those that read it, up to the one that scales it back, and of what makes the scale.
-//! Floats that nothing is known of stay FP16: a run tells (`guard.rs`).
+//! So do constants that FP16 does not hold ([`constants`]), and what is known to pass large numbers on the way to small
+//! ones ([`growth`]). Floats that nothing is known of stay FP16: a run tells (`guard.rs`).
 
+mod constants;
+mod growth;
 mod interval;
+mod products;
 
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
 use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor};
 
+use constants::ConstantEffect;
 use interval::NumberInterval;
 
 /// The largest number of FP16.
@@ -39,7 +44,11 @@ pub(super) struct GraphRanges<'g> {
     facts: &'g [Option<Fact>],
     intervals: Vec<Option<NumberInterval>>,
     excesses: OrderedMap<ValueId, Fp16Excess>,
+    /// Floats that are, or may be, so small that FP16 loses their digits.
+    small: OrderedSet<ValueId>,
     wide: OrderedSet<usize>,
+    consumers: Vec<Vec<usize>>,
+    producers: Vec<Option<usize>>,
 }
 
 /// The nodes of a graph in running order that are computed in FP32 whatever the inputs of a run are, by their first
@@ -47,8 +56,12 @@ pub(super) struct GraphRanges<'g> {
 pub(super) fn proven(graph: &Graph, facts: &[Option<Fact>]) -> OrderedSet<String> {
     let intervals = vec![None; graph.values().len()];
     let excesses = OrderedMap::new();
+    let small = OrderedSet::new();
     let wide = OrderedSet::new();
-    let mut ranges = GraphRanges { graph, facts, intervals, excesses, wide };
+    let consumers = graph.consumers();
+    let producers = graph.producers();
+    let mut ranges =
+        GraphRanges { graph, facts, intervals, excesses, small, wide, consumers, producers };
     for (index, node) in graph.nodes.iter().enumerate() {
         ranges.visit(index, node);
     }
@@ -176,17 +189,21 @@ impl GraphRanges<'_> {
         }
         let read = node.inputs.iter().flatten().filter_map(|id| self.excesses.get(id)).max();
         let read = read.copied();
+        let effect = constants::effect_of(self, node);
+        let reads_small = node.inputs.iter().flatten().any(|id| self.small.contains(id));
         let given = node.output(0).filter(|&id| self.is_float(id));
-        let excess = match given {
-            Some(id) => self.excess(node, id, read),
-            None => None,
-        };
+        let excess = given.and_then(|id| self.excess(node, id, read, effect));
+        let small = given.is_some() && (effect.small || self.gives_small(node, found));
+        let each = node.outputs.iter().flatten().copied();
+        let floats: Vec<ValueId> = each.filter(|&id| self.is_float(id)).collect();
+        if small {
+            self.small.extend(floats.iter().copied());
+        }
         if let Some(excess) = excess {
-            let each = node.outputs.iter().flatten().copied();
-            let floats: Vec<ValueId> = each.filter(|&id| self.is_float(id)).collect();
             self.excesses.extend(floats.into_iter().map(|id| (id, excess)));
         }
-        if excess.is_some() || self.reads_wide(node, read) {
+        let reads = self.reads_wide(node, read) || reads_small && self.is_light(node);
+        if excess.is_some() || small || effect.wide || reads {
             self.wide.insert(index);
         }
         if self.wide.contains(&index) || node.op_type == "MatMulIntegerToFloat" {
@@ -215,47 +232,93 @@ impl GraphRanges<'_> {
     }
 
     /// How the first result of a node exceeds FP16, which is a float.
-    fn excess(&self, node: &Node, given: ValueId, read: Option<Fp16Excess>) -> Option<Fp16Excess> {
+    fn excess(
+        &self,
+        node: &Node,
+        given: ValueId,
+        read: Option<Fp16Excess>,
+        effect: ConstantEffect,
+    ) -> Option<Fp16Excess> {
         let found = self.intervals.get(given.index()).copied().flatten();
         let bounded = found.is_some_and(|found| found.largest() <= LARGEST);
         if found.is_some() && !bounded {
             return Some(Fp16Excess::Proven);
         }
-        let Some(read) = read else { return if bounded { None } else { self.grown(node) } };
+        let grows = effect.large || self.inverts_small(node) || !bounded && self.grows(node);
+        let own = grows.then_some(Fp16Excess::Likely);
         let name = node.op_type.as_str();
-        match () {
-            () if self.scales(node).is_some() => Some(Fp16Excess::Scaled),
-            () if bounded => None,
-            () if read == Fp16Excess::Scaled => {
-                if interval::moves(node) {
-                    Some(read)
-                } else {
-                    self.grown(node)
-                }
+        let passed = match read {
+            None => None,
+            Some(_) if self.scales(node).is_some() => Some(Fp16Excess::Scaled),
+            Some(_) if bounded => None,
+            Some(Fp16Excess::Scaled) => interval::moves(node).then_some(Fp16Excess::Scaled),
+            Some(_) if NORMALS.contains(&name) || name == "Div" || self.is_by_factor(node) => None,
+            Some(read) => self.keeps(node).then_some(read),
+        };
+        passed.max(own)
+    }
+
+    /// Returns whether a node gives numbers that are next to nothing, in an interval or of such.
+    fn gives_small(&self, node: &Node, found: Option<NumberInterval>) -> bool {
+        let most = found.map_or(1.0, NumberInterval::largest);
+        if most > 0.0 && most < constants::SMALL {
+            return true;
+        }
+        let small = |id: &ValueId| self.small.contains(id);
+        let mut floats = node.inputs.iter().flatten().filter(|&&id| self.is_float(id));
+        match node.op_type.as_str() {
+            // What is added to others is nothing beside them.
+            "Add" | "Sub" | "Sum" | "Mean" | "Concat" | "Where" | "Max" => {
+                let mut others = floats.filter(|&&id| self.known(id).is_none()).peekable();
+                others.peek().is_some() && others.all(small)
             }
-            () if NORMALS.contains(&name) || name == "Div" => None,
-            () if interval::moves(node) || KEEPERS.contains(&name) || self.keeps(node) => {
-                Some(read)
-            }
-            () => None,
+            "Div" => node.input(0).is_some_and(|id| small(&id)) && !self.inverts_small(node),
+            "Sqrt" => floats.any(small),
+            "Pow" | "Reciprocal" => false,
+            _ => floats.any(small) && self.keeps(node),
         }
     }
 
-    /// Returns whether a reduction gives numbers as large as those that it reads.
+    /// Returns whether a node divides by what is next to nothing.
+    fn inverts_small(&self, node: &Node) -> bool {
+        let small = |at: usize| node.input(at).is_some_and(|id| self.small.contains(&id));
+        match node.op_type.as_str() {
+            "Reciprocal" | "Pow" => small(0),
+            // A quotient of two such numbers is none.
+            "Div" => small(1) && node.input(0).is_some_and(|id| self.known(id).is_some()),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a node multiplies by a factor that many elements share, as norms do: what exceeds FP16 is that
+    /// factor alone.
+    fn is_by_factor(&self, node: &Node) -> bool {
+        let (Some(a), Some(b)) = (node.input(0), node.input(1)) else { return false };
+        let exceeds = |id: ValueId| self.excesses.contains_key(&id);
+        let few = |factor: ValueId, many: ValueId| {
+            exceeds(factor) && !exceeds(many) && self.elements(factor) < self.elements(many)
+        };
+        node.op_type == "Mul"
+            && self.known(a).is_none()
+            && self.known(b).is_none()
+            && (few(a, b) || few(b, a))
+    }
+
+    /// Returns whether a node gives numbers as large as those that it reads.
     fn keeps(&self, node: &Node) -> bool {
-        node.operator::<Reduce>().is_some()
+        let name = node.op_type.as_str();
+        interval::moves(node) || KEEPERS.contains(&name) || node.operator::<Reduce>().is_some()
     }
 
     /// Returns whether a node gives sums that are larger than what they are made of.
-    fn grown(&self, node: &Node) -> Option<Fp16Excess> {
-        let kind = node.operator::<Reduce>()?.kind;
+    fn grows(&self, node: &Node) -> bool {
         let long = || interval::reduced(self, node).is_some_and(|count| count >= LONG);
-        let grows = match kind {
+        let sum = node.operator::<Reduce>().is_some_and(|operator| match operator.kind {
             ReduceKind::SumSquare | ReduceKind::Prod => true,
             ReduceKind::Sum | ReduceKind::L1 | ReduceKind::L2 => long(),
             _ => false,
-        };
-        grows.then_some(Fp16Excess::Likely)
+        });
+        sum || growth::passes_large(self, node)
     }
 
     /// The factor or divisor that scales the other operand of a product or quotient; none where there is none.
@@ -284,8 +347,19 @@ impl GraphRanges<'_> {
         Some(self.shape(id)?.iter().product())
     }
 
-    fn producer(&self, id: ValueId) -> Option<(usize, &Node)> {
-        self.graph.nodes.iter().enumerate().find(|(_, node)| node.outputs.contains(&Some(id)))
+    /// The node that writes a value.
+    fn producer(&self, id: ValueId) -> Option<&Node> {
+        self.graph.nodes.get(self.producer_index(id)?)
+    }
+
+    fn producer_index(&self, id: ValueId) -> Option<usize> {
+        self.producers.get(id.index()).copied().flatten()
+    }
+
+    /// The nodes that read a value.
+    fn readers(&self, id: ValueId) -> impl Iterator<Item = &Node> {
+        let all = self.consumers.get(id.index()).into_iter().flatten();
+        all.filter_map(|&index| self.graph.nodes.get(index))
     }
 
     /// Returns whether a value is what a step of codes stands for: of `DynamicQuantizeLinear`, and products
@@ -297,8 +371,8 @@ impl GraphRanges<'_> {
             steps += 1;
             match self.producer(id) {
                 None if self.known(id).is_some() => {}
-                Some((_, node)) if node.op_type == "DynamicQuantizeLinear" => {}
-                Some((_, node)) if steps < MAX_STEPS && makes_scales(node) => {
+                Some(node) if node.op_type == "DynamicQuantizeLinear" => {}
+                Some(node) if steps < MAX_STEPS && makes_scales(node) => {
                     waiting.extend(node.inputs.iter().flatten().filter(|&&id| self.is_float(id)));
                 }
                 _ => return false,
@@ -316,10 +390,10 @@ impl GraphRanges<'_> {
             _ => return,
         };
         while let Some(id) = waiting.pop() {
-            let Some((at, found)) = self.producer(id) else { continue };
-            if !makes_scales(found) {
+            let Some(at) = self.producer_index(id) else { continue };
+            let Some(found) = self.graph.nodes.get(at).filter(|node| makes_scales(node)) else {
                 continue;
-            }
+            };
             let read: Vec<ValueId> = found.inputs.iter().flatten().copied().collect();
             if self.wide.insert(at) {
                 waiting.extend(read.into_iter().filter(|&id| self.is_float(id)));

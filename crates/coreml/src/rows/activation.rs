@@ -103,13 +103,17 @@ pub(super) fn apply(
             let zero = emit.float(0.0);
             emit.select(&above, MilArg::from(x), zero)?
         }
-        // max(x, 0) + alpha · (exp(min(x, 0) / alpha) − 1)
+        // max(x, 0) + alpha · (exp(min(x, 0) / alpha) − 1): what is above zero is not scaled, which may exceed FP16.
         ActivationKind::Celu { alpha } => {
+            let zero = emit.float(0.0);
+            let below = emit.pair("minimum", x, zero)?;
             let share = emit.float(1.0 / alpha);
-            let scaled = emit.pair("mul", x, share)?;
+            let scaled = emit.pair("mul", &below, share)?;
             let bent = function(emit, "elu", &scaled, &[("alpha", 1.0)])?;
             let back = emit.float(alpha);
-            emit.pair("mul", &bent, back)?
+            let bent = emit.pair("mul", &bent, back)?;
+            let above = function(emit, "relu", x, &[])?;
+            emit.pair("add", &above, &bent)?
         }
         ActivationKind::Selu { alpha, gamma } => {
             let bent = function(emit, "elu", x, &[("alpha", alpha)])?;

@@ -187,14 +187,30 @@ fn variadic(emit: &mut ProgramEmitter<'_>, node: &Node, operator: &str) -> Resul
     Ok(vec![result])
 }
 
+/// Each value is divided before it is added, where sums would exceed FP16.
 #[allow(clippy::cast_precision_loss, reason = "nodes have few inputs")]
 fn mean(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
-    let sum = variadic(emit, node, "add")?;
-    let share = emit.float(1.0 / node.inputs.len() as f32);
-    let sum = sum
-        .into_iter()
-        .map(|sum| emit.op("mul", vec![("x", MilArg::Var(sum)), ("y", share.clone())]));
-    sum.collect()
+    plain_integer(emit, node)?;
+    let share = 1.0 / node.inputs.len() as f32;
+    let early = emit.keeps_to_half();
+    let mut result = None;
+    for at in 0..node.inputs.len() {
+        let mut next = emit.var(node, at)?;
+        if early {
+            let share = emit.float(share);
+            next = emit.pair("mul", &next, share)?;
+        }
+        result = Some(match result {
+            None => next,
+            Some(sum) => emit.pair("add", &sum, &next)?,
+        });
+    }
+    let Some(sum) = result else { return refuse("a mean of nothing") };
+    if early {
+        return Ok(vec![sum]);
+    }
+    let share = emit.float(share);
+    Ok(vec![emit.pair("mul", &sum, share)?])
 }
 
 fn negate(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {

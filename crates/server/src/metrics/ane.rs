@@ -42,6 +42,11 @@ const FAMILIES: &[AneFamily] = &[
         help: "Runs of Core ML programs that gave no finite numbers where FP32 has some, answered by others",
         value: |counts| counts.nonfinite,
     },
+    AneFamily {
+        name: "ane_comparisons_total",
+        help: "Runs of Core ML programs whose results were compared with those of other devices",
+        value: |counts| counts.comparisons,
+    },
 ];
 
 /// The families; none where no engine was ever asked.
