@@ -55,6 +55,35 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
+fn listed_initializers_may_be_replaced() {
+    let mut model = addition();
+    let mut open = read(&model);
+    assert_eq!(names(&open, &open.overridable), ["b"]);
+    let usual = open.open();
+    assert_eq!(names(&open, &open.inputs), ["x", "b"]);
+    assert_eq!(usual, [("b".to_owned(), Tensor::vector(vec![10.0_f32, 20.0]))]);
+    graph_mut(&mut model).input.truncate(1);
+    assert!(read(&model).overridable.is_empty(), "an initializer that is not listed is fixed");
+}
+
+#[test]
+fn axes_that_exporters_do_not_know_have_no_common_name() {
+    let mut model = addition();
+    for text in ["?", "", "None", "unk", "*", "-1", "unknown"] {
+        graph_mut(&mut model).input[0] = value("x", FLOAT, &[text, "2"]);
+        let graph = read(&model);
+        let fact = graph.value(graph.inputs[0]).declared.clone().unwrap();
+        assert_eq!(fact.shape.unwrap()[0], Dim::Unknown, "'{text}'");
+    }
+    for text in ["batch", "unk__12", "past + 1"] {
+        graph_mut(&mut model).input[0] = value("x", FLOAT, &[text, "2"]);
+        let graph = read(&model);
+        let fact = graph.value(graph.inputs[0]).declared.clone().unwrap();
+        assert!(matches!(fact.shape.unwrap()[0], Dim::Symbol(_)), "'{text}'");
+    }
+}
+
+#[test]
 fn a_model_becomes_a_graph_that_runs() {
     let graph = read(&addition());
     assert_eq!(names(&graph, &graph.inputs), ["x"], "initializers are no inputs");

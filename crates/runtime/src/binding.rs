@@ -52,11 +52,34 @@ impl IoInfo {
     }
 }
 
+/// Reason why values do not fit inputs.
+#[derive(Debug)]
+pub(crate) enum BindingFailure {
+    /// They never fit.
+    Refused(RuntimeError),
+    /// They may fit the model's own graph, in which initializers can be replaced and one name may stand for
+    /// several lengths.
+    Undeclared(RuntimeError),
+}
+
+impl From<RuntimeError> for BindingFailure {
+    fn from(error: RuntimeError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<BindingFailure> for RuntimeError {
+    fn from(failure: BindingFailure) -> Self {
+        let (BindingFailure::Refused(error) | BindingFailure::Undeclared(error)) = failure;
+        error
+    }
+}
+
 /// Puts the named values into the order of `inputs`, and checks their types and shapes.
 pub(crate) fn bind<T: Clone + Into<Datum>>(
     inputs: &[IoInfo],
     given: &[(&str, T)],
-) -> Result<Vec<Datum>, RuntimeError> {
+) -> Result<Vec<Datum>, BindingFailure> {
     check_names(inputs, given)?;
     let mut symbols = HashMap::new();
     let mut ordered = Vec::with_capacity(inputs.len());
@@ -68,26 +91,42 @@ pub(crate) fn bind<T: Clone + Into<Datum>>(
                 info.name,
                 info.dtype,
                 info.shape_text()
-            )));
+            ))
+            .into());
         };
-        let value: Datum = value.clone().into();
-        match &value {
+        let value = match value.clone().into() {
             Datum::Tensor(tensor) if info.kind == FactKind::Tensor => {
-                check_tensor(info, tensor, &mut symbols)?;
+                let tensor = of_one_element(info, tensor);
+                check_tensor(info, &tensor, &mut symbols)?;
+                Datum::Tensor(tensor)
             }
-            other => check_kind(info, other)?,
-        }
+            other => {
+                check_kind(info, &other)?;
+                other
+            }
+        };
         ordered.push(value);
     }
     Ok(ordered)
 }
 
+/// Gives a tensor of one element the axes that are declared, where these have one element too: clients
+/// send a scalar as a vector, and a vector as a scalar.
+fn of_one_element(info: &IoInfo, tensor: Tensor) -> Tensor {
+    let single = info.ranked && info.dims.iter().all(|dim| *dim == Dim::Known(1));
+    if !single || tensor.elements() != 1 || tensor.rank() == info.dims.len() {
+        return tensor;
+    }
+    tensor.reshape(&vec![1; info.dims.len()]).unwrap_or(tensor)
+}
+
 /// Checks types and shapes of tensors that are in the order of `inputs`.
-pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), RuntimeError> {
+pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), BindingFailure> {
     if inputs.len() != given.len() {
         let found = given.len();
         let expected = inputs.len();
-        return Err(RuntimeError::Input(format!("{found} inputs, the model takes {expected}")));
+        let text = format!("{found} inputs, the model takes {expected}");
+        return Err(RuntimeError::Input(text).into());
     }
     let mut symbols = HashMap::new();
     for (info, tensor) in inputs.iter().zip(given) {
@@ -99,16 +138,16 @@ pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), R
     Ok(())
 }
 
-fn check_names<T>(inputs: &[IoInfo], given: &[(&str, T)]) -> Result<(), RuntimeError> {
+fn check_names<T>(inputs: &[IoInfo], given: &[(&str, T)]) -> Result<(), BindingFailure> {
     for (index, (name, _)) in given.iter().enumerate() {
         if given[..index].iter().any(|(earlier, _)| earlier == name) {
-            return Err(RuntimeError::Input(format!("input '{name}' is given twice")));
+            return Err(RuntimeError::Input(format!("input '{name}' is given twice")).into());
         }
         if !inputs.iter().any(|info| info.name == *name) {
             let names: Vec<&str> = inputs.iter().map(|info| info.name.as_str()).collect();
-            return Err(RuntimeError::Input(format!(
+            return Err(BindingFailure::Undeclared(RuntimeError::Input(format!(
                 "the model has no input '{name}'; its inputs are {names:?}"
-            )));
+            ))));
         }
     }
     Ok(())
@@ -132,14 +171,15 @@ fn check_tensor<'a>(
     info: &'a IoInfo,
     tensor: &Tensor,
     symbols: &mut HashMap<&'a str, (usize, &'a str)>,
-) -> Result<(), RuntimeError> {
+) -> Result<(), BindingFailure> {
     if tensor.dtype() != info.dtype {
         return Err(RuntimeError::Input(format!(
             "input '{}' is of type {}, expected {}",
             info.name,
             tensor.dtype(),
             info.dtype
-        )));
+        ))
+        .into());
     }
     if !info.ranked {
         return Ok(());
@@ -155,25 +195,28 @@ fn check_tensor<'a>(
     if tensor.rank() != info.dims.len() {
         let found = tensor.rank();
         let expected = info.dims.len();
-        return Err(wrong(format!("{found} axes instead of {expected}")));
+        return Err(wrong(format!("{found} axes instead of {expected}")).into());
     }
+    let mut contradiction = None;
     for (axis, (&len, dim)) in tensor.shape().iter().zip(&info.dims).enumerate() {
         match dim {
             Dim::Known(expected) if *expected != len => {
-                return Err(wrong(format!("axis {axis} has length {len} instead of {expected}")));
+                let text = format!("axis {axis} has length {len} instead of {expected}");
+                return Err(wrong(text).into());
             }
             Dim::Symbol(name) => {
                 let &mut (bound, by) = symbols.entry(name).or_insert((len, &info.name));
                 if bound != len {
-                    return Err(wrong(format!(
+                    let text = format!(
                         "axis {axis} ('{name}') has length {len}, but {bound} in input '{by}'"
-                    )));
+                    );
+                    contradiction.get_or_insert_with(|| wrong(text));
                 }
             }
             _ => {}
         }
     }
-    Ok(())
+    contradiction.map_or(Ok(()), |error| Err(BindingFailure::Undeclared(error)))
 }
 
 #[cfg(test)]
@@ -191,7 +234,38 @@ mod tests {
     }
 
     fn error(inputs: &[IoInfo], given: &[(&str, Tensor)]) -> String {
-        bind(inputs, given).unwrap_err().to_string()
+        RuntimeError::from(bind(inputs, given).unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn one_element_gets_the_axes_that_are_declared() {
+        let one = |dims: &[usize], shape: &[usize]| {
+            let dims: Vec<Dim> = dims.iter().map(|&len| Dim::Known(len)).collect();
+            let bound = bind(&[info("a", &dims)], &[("a", zeros(shape))]).ok()?;
+            Some(bound[0].as_tensor().unwrap().shape().to_vec())
+        };
+        assert_eq!(one(&[], &[1]), Some(vec![]));
+        assert_eq!(one(&[], &[1, 1]), Some(vec![]));
+        assert_eq!(one(&[1], &[]), Some(vec![1]));
+        assert_eq!(one(&[1, 1], &[1]), Some(vec![1, 1]));
+        for (dims, shape) in [(&[][..], &[2][..]), (&[1], &[0]), (&[2], &[]), (&[1, 3], &[1])] {
+            assert_eq!(one(dims, shape), None, "{dims:?} {shape:?}");
+        }
+        let open = [info("a", &[Dim::symbol("n")])];
+        assert!(bind(&open, &[("a", zeros(&[]))]).is_err(), "an open length may be any");
+    }
+
+    #[test]
+    fn only_contradictory_names_and_unknown_inputs_may_fit_the_models_own_graph() {
+        let n = Dim::symbol("n");
+        let inputs = [info("a", &[n.clone(), Dim::Known(2)]), info("b", &[n])];
+        let undeclared = |given: &[(&str, Tensor)]| {
+            matches!(bind(&inputs, given), Err(BindingFailure::Undeclared(_)))
+        };
+        assert!(undeclared(&[("a", zeros(&[3, 2])), ("b", zeros(&[4]))]));
+        assert!(undeclared(&[("a", zeros(&[3, 2])), ("b", zeros(&[3])), ("c", zeros(&[1]))]));
+        assert!(!undeclared(&[("a", zeros(&[3, 4])), ("b", zeros(&[3]))]));
+        assert!(!undeclared(&[("a", zeros(&[3, 2]))]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use galatea_graph::Graph;
 pub use galatea_graph::rewrite::RewriteLevel as OptimiseLevel;
 use galatea_tensor::Tensor;
 
@@ -150,6 +151,43 @@ impl PartialEq for TurnSource {
 
 impl Eq for TurnSource {}
 
+/// Function that reads a model's graph once more.
+type ReadGraph = dyn Fn() -> Result<Graph, String> + Send + Sync;
+
+/// Place where a session finds the model's own graph for runs that are not as the model declares, if any.
+#[derive(Clone, Default)]
+pub struct GraphSource(Option<Arc<ReadGraph>>);
+
+impl GraphSource {
+    /// A source that reads the graph by a function.
+    pub fn new(read: impl Fn() -> Result<Graph, String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(read)))
+    }
+
+    /// Reads the graph; `None` where there is no source.
+    pub(crate) fn read(&self) -> Option<Result<Graph, String>> {
+        self.0.as_ref().map(|read| read())
+    }
+}
+
+impl fmt::Debug for GraphSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GraphSource").field(&self.0.is_some()).finish()
+    }
+}
+
+impl PartialEq for GraphSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for GraphSource {}
+
 /// Options of a session. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -186,6 +224,8 @@ pub struct SessionOptions {
     pub ways: PlacementHistorySource,
     /// Observer that is told of runs.
     pub watch: WatchSource,
+    /// Source of the graph for runs that are not as the model declares; without it, they fail.
+    pub source: GraphSource,
 }
 
 impl Default for SessionOptions {
@@ -207,6 +247,7 @@ impl Default for SessionOptions {
             turns: TurnSource::default(),
             ways: PlacementHistorySource::default(),
             watch: WatchSource::default(),
+            source: GraphSource::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod compiled_graph;
 mod explained;
 mod fallback;
 mod log;
+mod open;
 mod padded;
 mod parts;
 mod pipeline;
@@ -15,13 +16,13 @@ mod required;
 mod run;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use galatea_graph::{Dim, Fact, Graph, Node};
 use galatea_tensor::Tensor;
 
-use crate::binding::IoInfo;
+use crate::binding::{BindingFailure, IoInfo};
 use crate::device_selector::ComputeDevice;
 use crate::error::RuntimeError;
 use crate::executable::PartitionReport;
@@ -32,6 +33,7 @@ use crate::tune::TuningProblem;
 use compiled::{CompiledPart, CompiledPartitions, PartFailure};
 use compiled_graph::CompiledGraph;
 pub use fallback::{compile_fallback, predict_fallback_ns};
+use open::OpenSession;
 use pipeline::RunPipeline;
 use placements::PlacementSet;
 pub use placements::{PlacementReport, TuningStep};
@@ -47,6 +49,8 @@ pub struct Session {
     placements: Option<PlacementSet>,
     /// The device of each provider, where runs wait for their turns.
     devices: Option<Vec<Arc<ComputeDevice>>>,
+    /// Session for runs that are not as the model declares, once there was one.
+    open: OnceLock<Option<OpenSession>>,
 }
 
 impl Session {
@@ -78,7 +82,8 @@ impl Session {
         let compiled = Arc::new(CompiledGraph::new(graph, providers, options.clone())?);
         compiled.log_parts();
         let placements = PlacementSet::new(&compiled, devices.as_deref());
-        Ok(Self { compiled, inputs, outputs: outputs.into(), placements, devices })
+        let open = OnceLock::new();
+        Ok(Self { compiled, inputs, outputs: outputs.into(), placements, devices, open })
     }
 
     /// Returns the inputs that a run must be given.
@@ -138,12 +143,18 @@ impl Session {
     /// Runs the model.
     ///
     /// # Errors
-    /// [`RuntimeError::Input`] when a name, type or shape is not what the model takes, two lengths under one
-    /// symbol differ, the mask of outputs has another length, or the placement is unknown; else what failed
-    /// inside. In a session whose runs are not divided between devices, a placement must run some of the model.
+    /// [`RuntimeError::Input`] when a name, type or shape is not what the model takes, the mask of outputs has
+    /// another length, or the placement is unknown; else what failed inside. So is a run in which two lengths
+    /// under one symbol differ, where the session has no [`crate::SessionOptions::source`]. In a session whose runs are not divided between devices, a placement must run some of the model.
     pub fn run(&self, run: Run<'_>) -> Result<RunResult, RuntimeError> {
         let wanted = run.outputs;
-        let bound = run.bind(&self.inputs, self.outputs.len())?;
+        let again = run.to_repeat();
+        let bound = match (run.bind(&self.inputs, self.outputs.len()), again) {
+            (Err(BindingFailure::Undeclared(error)), Some(again)) => {
+                return self.run_undeclared(&again, error);
+            }
+            (bound, _) => bound?,
+        };
         Ok(RunResult::new(pipeline(self).run(bound)?, wanted, &self.outputs))
     }
 

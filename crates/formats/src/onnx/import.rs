@@ -430,7 +430,7 @@ fn add_initializer(
     Ok(())
 }
 
-/// Inputs that are no initializers: old files list the initializers too.
+/// Inputs. An initializer that is listed among them is a default, which a run may replace.
 fn add_inputs(
     proto: &GraphProto,
     graph: &mut Graph,
@@ -442,9 +442,10 @@ fn add_inputs(
         let place = place.item("input", index);
         check_name(info, &mut seen, &place)?;
         let id = graph.value_named(&info.name);
-        if graph.constant(id).is_none() {
-            graph.value_mut(id).declared = checked_type(info, nested, &place)?;
-            graph.inputs.push(id);
+        graph.value_mut(id).declared = checked_type(info, nested, &place)?;
+        match graph.constant(id) {
+            None => graph.inputs.push(id),
+            Some(_) => graph.overridable.push(id),
         }
     }
     Ok(())

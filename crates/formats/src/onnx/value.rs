@@ -64,10 +64,18 @@ fn tensor_type(found: &type_proto::Tensor, place: &FieldPath<'_>) -> Result<Fact
         Some(dimension::Value::DimValue(len)) => {
             usize::try_from(*len).map_or(Dim::Unknown, Dim::Known)
         }
-        Some(dimension::Value::DimParam(name)) if !name.is_empty() => Dim::symbol(name),
+        Some(dimension::Value::DimParam(name)) if names_length(name) => Dim::symbol(name),
         _ => Dim::Unknown,
     });
     Ok(Fact::new(dtype, dims.collect()))
+}
+
+/// Returns whether the text of an axis names a length. Exporters write `?` for every axis that they
+/// do not know, which does not say that such axes are equally long.
+fn names_length(text: &str) -> bool {
+    let unknown = ["none", "unk", "unknown", "any", "dynamic"];
+    text.contains(|c: char| c.is_alphanumeric())
+        && !unknown.contains(&text.trim().to_lowercase().as_str())
 }
 
 /// Returns the name of a type.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use galatea_graph::{Datum, GraphError};
 use galatea_tensor::Tensor;
 
-use crate::binding::{IoInfo, bind, check_ordered};
+use crate::binding::{BindingFailure, IoInfo, bind, check_ordered};
 use crate::error::RuntimeError;
 use crate::profile::ProfileRow;
 
@@ -120,12 +120,20 @@ impl<'r> Run<'r> {
         Self { profile: true, ..self }
     }
 
+    /// Returns the run again, to be tried otherwise; `None` where its inputs may be overwritten.
+    pub(super) fn to_repeat(&self) -> Option<Self> {
+        match self.inputs {
+            RunInputs::Owned(_) => None,
+            RunInputs::Named(_) | RunInputs::Values(_) => Some(self.clone()),
+        }
+    }
+
     /// Checks the inputs and brings them into the model's order.
     pub(super) fn bind(
         self,
         inputs: &[IoInfo],
         outputs: usize,
-    ) -> Result<BoundRun<'r>, RuntimeError> {
+    ) -> Result<BoundRun<'r>, BindingFailure> {
         self.outputs.check(outputs)?;
         let owned = matches!(self.inputs, RunInputs::Owned(_));
         let inputs = match self.inputs {
