@@ -11,7 +11,7 @@ use crate::owned_text::{OpaqueText, put_text};
 /// Abilities of the machine and of the library.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Capabilities {
+pub struct MachineCapabilities {
     /// `sizeof(galatea_capabilities)`, set by the caller.
     pub size: usize,
     /// Cores of the CPU.
@@ -41,9 +41,9 @@ pub struct Capabilities {
 }
 
 // SAFETY: the type is `repr(C)`, begins with its size, and zeros are valid.
-unsafe impl SizedStruct for Capabilities {}
+unsafe impl SizedStruct for MachineCapabilities {}
 
-fn capabilities(devices: &[DeviceDescription]) -> Capabilities {
+fn capabilities(devices: &[DeviceDescription]) -> MachineCapabilities {
     let of = |class: DeviceClass| devices.iter().filter(move |device| device.class == class);
     let fact = |class, name: &str| of(class).next().map_or(&Value::Null, |one| &one.facts[name]);
     let count = |emulated| {
@@ -51,8 +51,8 @@ fn capabilities(devices: &[DeviceDescription]) -> Capabilities {
         u32::try_from(found).unwrap_or(u32::MAX)
     };
     let cores = fact(DeviceClass::Cpu, "cores").as_u64().unwrap_or(0);
-    Capabilities {
-        size: size_of::<Capabilities>(),
+    MachineCapabilities {
+        size: size_of::<MachineCapabilities>(),
         cpu_cores: u32::try_from(cores).unwrap_or(u32::MAX),
         gpus: count(false),
         emulated_gpus: count(true),
@@ -74,7 +74,7 @@ fn capabilities(devices: &[DeviceDescription]) -> Capabilities {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn galatea_engine_capabilities(
     engine: *const OpaqueEngine,
-    capabilities: *mut Capabilities,
+    capabilities: *mut MachineCapabilities,
 ) -> ApiStatus {
     // SAFETY: C keeps to the text above.
     let caller = unsafe { CallerPointers::promised() };

@@ -94,15 +94,15 @@ impl PlayedMac {
     /// Runs `work` on this Mac. Threads that it starts are on the Mac of the process.
     pub fn play<R>(self, work: impl FnOnce() -> R) -> R {
         /// Gives the thread back the Mac that it had.
-        struct Before(Option<Arc<PlayedMac>>);
-        impl Drop for Before {
+        struct PreviousMac(Option<Arc<PlayedMac>>);
+        impl Drop for PreviousMac {
             fn drop(&mut self) {
                 let before = self.0.take();
                 HERE.with_borrow_mut(|here| *here = before);
             }
         }
         let mac = Arc::new(self);
-        let _before = Before(HERE.with_borrow_mut(|here| here.replace(mac)));
+        let _before = PreviousMac(HERE.with_borrow_mut(|here| here.replace(mac)));
         work()
     }
 

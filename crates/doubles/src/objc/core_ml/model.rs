@@ -60,12 +60,12 @@ impl Drop for CountedThread {
 }
 
 /// Value that goes to a thread of Core ML's.
-pub(super) struct Handed<T>(pub(super) T);
+pub(super) struct HandedValue<T>(pub(super) T);
 
 // SAFETY: objects are bound to no thread here, and the one that hands them over uses them no more.
-unsafe impl<T> Send for Handed<T> {}
+unsafe impl<T> Send for HandedValue<T> {}
 
-impl<T> Handed<T> {
+impl<T> HandedValue<T> {
     pub(super) fn taken(self) -> T {
         self.0
     }
@@ -73,7 +73,7 @@ impl<T> Handed<T> {
 
 /// Does something on a thread of Core ML's, which nobody waits for.
 pub(super) fn elsewhere<T: 'static>(handed: T, work: impl FnOnce(T) + Send + 'static) {
-    let handed = Handed(handed);
+    let handed = HandedValue(handed);
     let counted = CountedThread::new();
     let spawned = thread::Builder::new().name("core-ml".to_owned()).spawn(move || {
         let handed = handed.taken();

@@ -55,12 +55,12 @@ pub(crate) struct ResidencyKeeper<M> {
 
 /// Membership of a buffer in the set, which ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Resident<M> {
+pub(crate) struct ResidentMember<M> {
     keeper: Arc<ResidencyKeeper<M>>,
     member: M,
 }
 
-impl<M> Drop for Resident<M> {
+impl<M> Drop for ResidentMember<M> {
     fn drop(&mut self) {
         let mut kept = self.keeper.kept();
         kept.set.remove(&self.member);
@@ -88,12 +88,12 @@ impl<M> ResidencyKeeper<M> {
     }
 
     /// Adds a buffer, which is kept from the next use or beat on.
-    pub(in crate::buffers) fn join(self: &Arc<Self>, member: M) -> Resident<M> {
+    pub(in crate::buffers) fn join(self: &Arc<Self>, member: M) -> ResidentMember<M> {
         let mut kept = self.kept();
         kept.set.add(&member);
         kept.changed = true;
         drop(kept);
-        Resident { keeper: Arc::clone(self), member }
+        ResidentMember { keeper: Arc::clone(self), member }
     }
 
     /// Notes a use, and says whether beats are to begin.

@@ -19,7 +19,7 @@ pub(super) type NativeMember = std::convert::Infallible;
 /// Keeper of a device's memory.
 pub(crate) type DeviceKeeper = keeper::ResidencyKeeper<NativeMember>;
 /// Membership of a buffer, which ends when this is dropped.
-pub(crate) type ResidentBuffer = keeper::Resident<NativeMember>;
+pub(crate) type ResidentBuffer = keeper::ResidentMember<NativeMember>;
 
 /// The keeper of a device's memory; `None` where the system has no residency sets.
 pub(crate) fn keeper(device: &wgpu::Device) -> Option<Arc<DeviceKeeper>> {
