@@ -59,6 +59,7 @@ pub(super) fn as_json(found: &HostCapabilities, neural_engine: Option<&NeuralEng
         ("cores", Some(found.cores.iter().map(core).collect())),
         ("memory_bytes", found.memory_bytes.map(Value::from)),
         ("matrix_unit", found.matrix_unit.map(|unit| unit.name().into())),
+        ("matrix_version", found.matrix_version.clone().map(Value::from)),
         ("peak_gflops", Some(known(&peaks.collect::<Vec<_>>()))),
         ("bandwidth_gb_per_s", found.bandwidth_gb_per_s.map(Value::from)),
         ("neural_engine", neural_engine.map(engine)),
@@ -113,7 +114,9 @@ pub(super) fn as_text(found: &HostCapabilities, neural_engine: Option<&NeuralEng
         line("Features", found.features.iter().map(feature).collect::<Vec<_>>().join(" "));
     }
     if let Some(unit) = found.matrix_unit {
-        line("Matrix unit", unit.name().to_owned());
+        let version = found.matrix_version.as_ref();
+        let version = version.map(|name| format!(", instructions {name}")).unwrap_or_default();
+        line("Matrix unit", format!("{}{version}", unit.name()));
     }
     for peak in &found.peaks {
         line("Peak, estimated", format!("{} {:.0} Gflop/s", peak.unit, peak.gflops));
@@ -151,6 +154,7 @@ mod tests {
         let mut found = HostCapabilities::detect();
         (found.memory_bytes, found.figures_of) = (None, None);
         (found.matrix_unit, found.bandwidth_gb_per_s) = (None, Some(100.0));
+        found.matrix_version = None;
         found.peaks = vec![PeakEstimate { unit: "vector-f32", gflops: 408.0 }];
         let json = as_json(&found, None);
         assert!(json.get("memory_bytes").is_none() && json.get("matrix_unit").is_none(), "{json}");

@@ -91,6 +91,7 @@ pub(super) fn as_text(asked: &AskedChip) -> String {
         value.map(|value| format!("{name} {value}\n")).unwrap_or_default()
     };
     text += &word("Matrix unit", facts.matrix_unit.map(|unit| unit.name()));
+    text += &word("Instructions of the matrix unit", facts.matrix_version.as_deref());
     text += &word("Metal family", facts.metal_family.as_deref());
     for (name, narrow) in ["INT8", "INT4"].into_iter().zip(facts.narrow) {
         text += &word(&format!("Neural Engine's {name}"), narrow.map(|narrow| narrow.name()));
@@ -124,6 +125,7 @@ pub(super) fn as_json(asked: &AskedChip) -> Value {
         "facts_of": facts.name,
         "exact": asked.exact,
         "matrix_unit": facts.matrix_unit.map(|unit| unit.name()),
+        "matrix_version": facts.matrix_version,
         "metal_family": facts.metal_family,
         "features": facts.features,
         "figures": figures.collect::<Map<String, Value>>(),

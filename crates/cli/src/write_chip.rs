@@ -56,6 +56,7 @@ fn measure(lengths: BenchLengths) -> Result<ChipFacts, String> {
         name: found.chip.clone().unwrap_or_else(|| "This host".to_owned()),
         source: told,
         matrix_unit: found.matrix_unit,
+        matrix_version: found.matrix_version,
         features: Vec::new(),
         metal_family: None,
         narrow: NeuralEngine::of_host().map_or([None; 2], |engine| [engine.int8, engine.int4]),

@@ -3,7 +3,7 @@
 use galatea_apple::{ChipIdentity, CpuFeature};
 use galatea_kernels::Isa;
 use galatea_kernels::isa::{Bf16Isa, DotIsa};
-use galatea_runtime::chips::{self, ChipFigure, MatrixUnit};
+use galatea_runtime::chips::{self, ChipFigure, MachineSize, MatrixUnit};
 
 use crate::machine::linux_chip;
 
@@ -20,7 +20,7 @@ pub struct CoreKind {
     pub l2_bytes: Option<u64>,
 }
 
-/// An estimate of the most that a unit computes.
+/// The most that a unit computes, as the chip's file states it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeakEstimate {
     /// The unit and the type of its numbers, such as `vector-f32`.
@@ -44,11 +44,13 @@ pub struct HostCapabilities {
     pub memory_bytes: Option<u64>,
     /// The matrix unit of the processor that Accelerate uses.
     pub matrix_unit: Option<MatrixUnit>,
-    /// Estimates of peaks.
+    /// Version of the unit's instructions, of a chip that there is a file of.
+    pub matrix_version: Option<String>,
+    /// Peaks that the file of [`HostCapabilities::figures_of`] states for this size of the chip.
     pub peaks: Vec<PeakEstimate>,
-    /// An estimate of what memory gives, 10⁹ bytes a second.
+    /// Bandwidth of memory by that file, 10⁹ bytes a second; `None` where sizes differ that this machine may be.
     pub bandwidth_gb_per_s: Option<f64>,
-    /// Whose figures the estimates are: the chip's own, or those of a relative.
+    /// Chip whose figures these are: this one, or a relative.
     pub figures_of: Option<String>,
 }
 
@@ -75,6 +77,7 @@ impl HostCapabilities {
             cores: Vec::new(),
             memory_bytes: None,
             matrix_unit: None,
+            matrix_version: None,
             peaks: Vec::new(),
             bandwidth_gb_per_s: None,
             figures_of: None,
@@ -91,17 +94,17 @@ impl HostCapabilities {
             l2_bytes: cluster.l2_bytes,
         };
         let known = chips::find(&chip.name);
-        let figure = |figure| chips::figure(&chip.name, figure);
+        let size = machine_size(chip);
+        let figure = |figure| known?.facts.of_machine(figure, &size);
         // What the chip says of itself goes before what a file says of its relatives.
         let told = chip.has(CpuFeature::Sme).then_some(MatrixUnit::Sme);
         let matrix_unit = told.or_else(|| known?.facts.matrix_unit);
+        let own = known.filter(|known| known.exact);
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
         let fast = chip.fastest_cores() as f64;
         let vector = figure(ChipFigure::VectorGflops);
         let vector = vector.map(|core| PeakEstimate { unit: "vector-f32", gflops: core * fast });
-        let matrix = known
-            .and_then(|known| chips::matrix_gflops(known.facts, 0))
-            .filter(|_| matrix_unit.is_some());
+        let matrix = figure(ChipFigure::MatrixGflops).filter(|_| matrix_unit.is_some());
         let matrix = matrix.map(|gflops| PeakEstimate { unit: "matrix-f32", gflops });
         Self {
             chip: Some(chip.name.clone()),
@@ -109,6 +112,7 @@ impl HostCapabilities {
             cores: chip.clusters.iter().map(kind).collect(),
             memory_bytes: Some(chip.memory_bytes),
             matrix_unit,
+            matrix_version: own.and_then(|known| known.facts.matrix_version.clone()),
             peaks: vector.into_iter().chain(matrix).collect(),
             bandwidth_gb_per_s: figure(ChipFigure::Bandwidth),
             figures_of: known.map(|known| known.facts.name.clone()),
@@ -116,10 +120,23 @@ impl HostCapabilities {
         }
     }
 
-    /// The estimate of a unit's peak, Gflop/s.
+    /// The peak of a unit, Gflop/s.
     #[must_use]
     pub fn peak(&self, unit: &str) -> Option<f64> {
         self.peaks.iter().find(|peak| peak.unit == unit).map(|peak| peak.gflops)
+    }
+}
+
+/// Returns what a machine tells of the size of its chip.
+#[allow(clippy::cast_precision_loss, reason = "numbers of cores, and a memory")]
+fn machine_size(chip: &ChipIdentity) -> MachineSize {
+    let all: u64 = chip.clusters.iter().map(|cluster| cluster.physical_cores).sum();
+    let fast = chip.fastest_cores();
+    let known = |cores: u64| (cores > 0).then_some(cores as f64);
+    MachineSize {
+        fast_cores: known(fast),
+        other_cores: known(all.saturating_sub(fast)),
+        memory_gb: chip.memory_bytes as f64 / (1_u64 << 30) as f64,
     }
 }
 
@@ -142,13 +159,28 @@ mod tests {
     #[test]
     fn a_known_chip_has_its_peaks() {
         let found = HostCapabilities::of(&chip("Apple M1", ""), Isa::detect());
-        assert_eq!(
-            (found.matrix_unit, found.peak("matrix-f32")),
-            (Some(MatrixUnit::Amx), Some(1200.0))
-        );
+        assert_eq!(found.matrix_unit, Some(MatrixUnit::Amx));
+        // Nobody has published a measurement of it; that of a relative is another chip's.
+        assert_eq!((found.peak("matrix-f32"), found.matrix_version.as_deref()), (None, Some("M1")));
         assert_eq!(found.peak("vector-f32"), Some(4.0 * 102.0));
         assert_eq!((found.bandwidth_gb_per_s, found.cores.len()), (Some(68.0), 2));
         assert_eq!(found.figures_of.as_deref(), Some("Apple M1"));
+    }
+
+    #[test]
+    fn sizes_of_a_chip_that_cannot_be_told_apart_have_no_bandwidth() {
+        let of = |name: &str, more: &str| HostCapabilities::of(&chip(name, more), Isa::detect());
+        let cores = |fast: u32| {
+            format!("hw.perflevel0.physicalcpu: {fast}\nhw.perflevel0.logicalcpu: {fast}\n")
+        };
+        assert_eq!(of("Apple M4 Max", &cores(10)).bandwidth_gb_per_s, Some(410.0));
+        assert_eq!(of("Apple M4 Max", &cores(12)).bandwidth_gb_per_s, Some(546.0));
+        let two = "hw.perflevel0.physicalcpu: 6\nhw.perflevel1.physicalcpu: 12\n";
+        let found = of("Apple M5 Max", two);
+        assert_eq!((found.bandwidth_gb_per_s, found.peak("matrix-f32")), (None, None));
+        assert_eq!(found.peak("vector-f32"), None);
+        assert_eq!(found.matrix_version.as_deref(), Some("SME2p1"));
+        assert_eq!(found.figures_of.as_deref(), Some("Apple M5 Max"));
     }
 
     #[test]
@@ -157,6 +189,7 @@ mod tests {
         let found = HostCapabilities::of(&chip("Apple M6 Pro", sme), Isa::detect());
         assert_eq!(found.matrix_unit, Some(MatrixUnit::Sme));
         assert_eq!(found.figures_of.as_deref(), Some("Apple M5 Pro"));
+        assert_eq!(found.matrix_version, None);
     }
 
     #[test]

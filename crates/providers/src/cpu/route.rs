@@ -4,6 +4,7 @@
 use galatea_apple::accelerate::BlasLibrary;
 use galatea_apple::bnns::BnnsLibrary;
 use galatea_kernels::gemm::GemmBlocking;
+use galatea_runtime::chips::{self, ChipFigure};
 
 use crate::capabilities::HostCapabilities;
 
@@ -36,15 +37,16 @@ const CALL_NS: f64 = 2_000.0;
 const KERNEL_SHARE: f64 = 0.85;
 
 impl ProductCosts {
-    /// Returns the estimates for a machine; `None` without a matrix unit.
+    /// Returns the estimates for a machine; `None` without a matrix unit. What the chip's own file does not state is
+    /// estimated by that of a relative: for this choice it need not be exact.
     fn of(found: &HostCapabilities) -> Option<Self> {
         found.matrix_unit?;
-        #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
-        let fast = found.cores.first()?.cores.max(1) as f64;
+        let chip = found.chip.as_deref()?;
+        let facts = chips::find(chip)?.facts;
         Some(Self {
-            kernel_gflops: found.peak("vector-f32")? / fast * KERNEL_SHARE,
-            blas_gflops: found.peak("matrix-f32")?,
-            bandwidth_gb_per_s: found.bandwidth_gb_per_s?,
+            kernel_gflops: chips::figure(chip, ChipFigure::VectorGflops)? * KERNEL_SHARE,
+            blas_gflops: chips::matrix_gflops(facts, 0)?,
+            bandwidth_gb_per_s: chips::figure(chip, ChipFigure::Bandwidth)?,
         })
     }
 

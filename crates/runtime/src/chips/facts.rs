@@ -80,6 +80,17 @@ impl fmt::Display for FigureSource {
     }
 }
 
+/// Facts by which a machine tells the size of its chip.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MachineSize {
+    /// Cores of the fastest kind.
+    pub fast_cores: Option<f64>,
+    /// Cores of all other kinds.
+    pub other_cores: Option<f64>,
+    /// Memory in units of 2³⁰ bytes, which makers call GB.
+    pub memory_gb: f64,
+}
+
 /// Facts that are known about a chip.
 ///
 /// A chip that is sold in several sizes has one value of a figure for each size, or one for all. Unknown
@@ -92,6 +103,9 @@ pub struct ChipFacts {
     pub source: FigureSource,
     /// The matrix unit of the processor.
     pub matrix_unit: Option<MatrixUnit>,
+    /// Version of its instructions: the first chip that has them where they are Apple's own, or the architecture's
+    /// name.
+    pub matrix_version: Option<String>,
     /// Optional instructions, by the names of the architecture in lower case.
     pub features: Vec<String>,
     /// The family that Metal says of the GPU.
@@ -119,6 +133,7 @@ impl ChipFacts {
                 provenance: text_of(&table, "provenance")?,
             },
             matrix_unit: None,
+            matrix_version: None,
             features: Vec::new(),
             metal_family: None,
             narrow: [None; 2],
@@ -150,6 +165,7 @@ impl ChipFacts {
             || value.as_str().ok_or_else(|| format!("{} found, expected a text", shown(value)));
         match key {
             "matrix.unit" => self.matrix_unit = Some(MatrixUnit::parse(text()?)?),
+            "matrix.version" => self.matrix_version = Some(text()?.to_owned()),
             "neural_engine.int8" => self.narrow[0] = Some(LowBitSupport::parse(text()?)?),
             "neural_engine.int4" => self.narrow[1] = Some(LowBitSupport::parse(text()?)?),
             "gpu.metal_family" => self.metal_family = Some(text()?.to_owned()),
@@ -219,6 +235,26 @@ impl ChipFacts {
         list.get(size).or(list.last()).copied()
     }
 
+    /// The figure of a machine, as far as its cores and memory tell the size; `None` where sizes that it may be differ.
+    #[must_use]
+    pub fn of_machine(&self, figure: ChipFigure, machine: &MachineSize) -> Option<f64> {
+        let fits = |size: usize| {
+            let same = |figure, count: Option<f64>| {
+                let stated = self.of_size(figure, size);
+                stated.is_none() || count.is_none() || stated == count
+            };
+            same(ChipFigure::PerformanceCores, machine.fast_cores)
+                && same(ChipFigure::EfficiencyCores, machine.other_cores)
+                && self
+                    .of_size(ChipFigure::MaxGb, size)
+                    .is_none_or(|most| machine.memory_gb <= most)
+        };
+        let sizes = self.sizes().unwrap_or(1);
+        let mut found = (0..sizes).filter(|&size| fits(size));
+        let value = self.of_size(figure, found.next()?)?;
+        found.all(|size| self.of_size(figure, size) == Some(value)).then_some(value)
+    }
+
     /// The least of all sizes, which promises none of them too much.
     #[must_use]
     pub fn least(&self, figure: ChipFigure) -> Option<f64> {
@@ -243,6 +279,7 @@ impl ChipFacts {
         let mut section = "";
         let words = [
             ("matrix.unit", self.matrix_unit.map(|unit| quoted(unit.name()))),
+            ("matrix.version", self.matrix_version.as_deref().map(quoted)),
             ("gpu.metal_family", self.metal_family.as_deref().map(quoted)),
             ("neural_engine.int8", self.narrow[0].map(|narrow| quoted(narrow.name()))),
             ("neural_engine.int4", self.narrow[1].map(|narrow| quoted(narrow.name()))),
@@ -341,7 +378,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let text = format!(
             "{HEAD}[cpu]\nfeatures = [\"bf16\"]\nperformance_cores = [4, 6]\n[matrix]\n\
-             unit = \"SME\"\n[neural_engine]\nint8 = \"storage\"\nfp16_tops = 2.5\n[gpu]\n\
+             unit = \"SME\"\nversion = \"SME2\"\n[neural_engine]\nint8 = \"storage\"\nfp16_tops = 2.5\n[gpu]\n\
              metal_family = \"Apple7\"\n[sources]\n\
              \"cpu.performance_cores\" = {{ confidence = \"high\", provenance = \"a \\\"b\\\"\" }}\n"
         );
@@ -351,6 +388,24 @@ mod tests {
         assert_eq!(facts.source_of(ChipFigure::PerformanceCores).provenance, "a \"b\"");
         assert_eq!(facts.source_of(ChipFigure::Fp16Tops).confidence, FigureConfidence::Low);
         assert_eq!(ChipFacts::read(&facts.write()).unwrap(), facts);
+    }
+
+    #[test]
+    fn a_machine_has_a_figure_where_the_sizes_that_it_may_be_agree() {
+        let text = format!(
+            "{HEAD}[cpu]\nperformance_cores = [10, 12, 12]\n[memory]\nbandwidth_gb_per_s = [300, 400, 500]\n\
+             max_gb = [36, 64, 128]\n"
+        );
+        let facts = ChipFacts::read(&text).unwrap();
+        let of = |fast: f64, memory_gb: f64| {
+            let machine =
+                MachineSize { fast_cores: Some(fast), memory_gb, ..MachineSize::default() };
+            facts.of_machine(ChipFigure::Bandwidth, &machine)
+        };
+        assert_eq!((of(10.0, 36.0), of(12.0, 128.0)), (Some(300.0), Some(500.0)));
+        // It may be either of two; there is none of the others.
+        assert_eq!((of(12.0, 48.0), of(11.0, 16.0)), (None, None));
+        assert_eq!(facts.of_machine(ChipFigure::GpuCores, &MachineSize::default()), None);
     }
 
     #[test]

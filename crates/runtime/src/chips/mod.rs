@@ -9,7 +9,9 @@ mod figure;
 
 use std::sync::OnceLock;
 
-pub use facts::{ChipFacts, FigureConfidence, FigureSource, LowBitSupport, MatrixUnit};
+pub use facts::{
+    ChipFacts, FigureConfidence, FigureSource, LowBitSupport, MachineSize, MatrixUnit,
+};
 pub use figure::{ChipFigure, FIGURES, FigureRow};
 
 /// The files, in the order of their names.
@@ -172,6 +174,15 @@ mod tests {
     }
 
     #[test]
+    fn versions_of_matrix_units_are_told_apart() {
+        let version = |name: &str| find(name).unwrap().facts.matrix_version.as_deref();
+        assert_eq!((version("Apple M1 Ultra"), version("Apple M2")), (Some("M1"), Some("M2")));
+        assert_eq!((version("Apple M4 Pro"), version("Apple M5")), (Some("SME2"), Some("SME2p1")));
+        // What nobody has described is not guessed.
+        assert_eq!(version("Apple M3 Max"), None);
+    }
+
+    #[test]
     fn a_chip_that_is_not_known_is_like_the_nearest_of_its_family() {
         let found = find("Apple M4 Pro").unwrap();
         assert_eq!((found.exact, found.facts.matrix_unit), (true, Some(MatrixUnit::Sme)));
@@ -207,8 +218,9 @@ mod tests {
         assert_eq!((generation("Apple M4 Pro"), generation("Xeon")), (Some(4), None));
         assert!(figure("Apple M3", ChipFigure::VectorGflops).is_some());
         let matrix = |name: &str| matrix_gflops(find(name).unwrap().facts, 0);
-        assert_eq!(matrix("Apple M1"), Some(1200.0));
-        // Its own file has none; it has four times the fast cores of the M2.
-        assert_eq!(matrix("Apple M2 Ultra"), Some(6400.0));
+        assert_eq!(matrix("Apple M1 Max"), Some(2626.0));
+        // Their own files have none; one has half the fast cores of the M1 Max, the other three times those of the M4.
+        assert_eq!(matrix("Apple M1"), Some(1313.0));
+        assert_eq!(matrix("Apple M4 Max"), Some(5000.0));
     }
 }
