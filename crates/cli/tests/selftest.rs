@@ -121,6 +121,18 @@ fn packages_pass_here_and_the_pages_and_reports_are_written() {
 }
 
 #[test]
+fn features_of_core_ml_pass_through_a_worker_of_the_interpreter() {
+    let folder = RunFolder::new();
+    let done = folder.run(&["--unit=interpreter"]);
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stdout));
+    let lines = folder.lines();
+    let states = lines.iter().find(|line| line["subject"] == "worker-states");
+    let steps = lines.iter().find(|line| line["subject"] == "worker-language-model").unwrap();
+    assert!(lines.len() >= 8 && states.is_some_and(|line| line["outcome"] == "passed"));
+    assert!(steps["figures"]["difference"].as_f64().unwrap() < 3e-2, "{steps}");
+}
+
+#[test]
 fn mistakes_of_usage_have_a_status_of_their_own() {
     let folder = RunFolder::new();
     for given in [&["--unit=npu"][..], &["--subject=none"], &["--quick", "--full"], &["--nothing"]]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use galatea_kernels::Isa;
+use galatea_kernels::isa::DotIsa;
 
 use super::line::{SubjectOutcome, SubjectReport};
 use super::task::SubjectTask;
@@ -22,6 +23,8 @@ enum SubjectUnits {
     Cpu,
     /// Each instruction set of the CPU.
     InstructionSets,
+    /// Each set of integer instructions of the CPU.
+    IntegerSets,
     Gpus,
     /// The CPU and each GPU.
     Devices,
@@ -54,6 +57,7 @@ const ROWS: &[SubjectRow] = &[
     SubjectRow { name: "gemm-fp32", units: SubjectUnits::InstructionSets, test: products::fp32 },
     SubjectRow { name: "gemm-fp16", units: SubjectUnits::InstructionSets, test: products::fp16 },
     SubjectRow { name: "gemm-bf16", units: SubjectUnits::InstructionSets, test: products::bf16 },
+    SubjectRow { name: "gemm-int8", units: SubjectUnits::IntegerSets, test: products::int8 },
     SubjectRow { name: "gpu-limits", units: SubjectUnits::Gpus, test: gpu::limits },
     SubjectRow { name: "gpu-peaks", units: SubjectUnits::Gpus, test: gpu::peaks },
     SubjectRow { name: "gpu-timestamps", units: SubjectUnits::Gpus, test: gpu::timestamps },
@@ -68,23 +72,44 @@ const ROWS: &[SubjectRow] = &[
     SubjectRow {
         name: "worker-predictions",
         units: SubjectUnits::Engines,
-        test: core_ml::predictions,
+        test: |task| core_ml::told(core_ml::predictions(task)),
     },
     SubjectRow {
         name: "worker-not-finite",
         units: SubjectUnits::Engines,
-        test: core_ml::not_finite,
+        test: |task| core_ml::told(core_ml::not_finite(task)),
     },
-    SubjectRow { name: "worker-ranges", units: SubjectUnits::Engines, test: core_ml::ranges },
+    SubjectRow {
+        name: "worker-ranges",
+        units: SubjectUnits::Engines,
+        test: |task| core_ml::told(core_ml::ranges(task)),
+    },
     SubjectRow {
         name: "worker-enumerated",
         units: SubjectUnits::Engines,
-        test: core_ml::enumerated,
+        test: |task| core_ml::told(core_ml::enumerated(task)),
     },
-    SubjectRow { name: "worker-states", units: SubjectUnits::Engines, test: core_ml::states },
-    SubjectRow { name: "worker-functions", units: SubjectUnits::Engines, test: core_ml::functions },
-    SubjectRow { name: "worker-restart", units: SubjectUnits::Engines, test: core_ml::restart },
+    SubjectRow {
+        name: "worker-states",
+        units: SubjectUnits::Engines,
+        test: |task| core_ml::told(core_ml::states(task)),
+    },
+    SubjectRow {
+        name: "worker-functions",
+        units: SubjectUnits::Engines,
+        test: |task| core_ml::told(core_ml::functions(task)),
+    },
+    SubjectRow {
+        name: "worker-restart",
+        units: SubjectUnits::Engines,
+        test: |task| core_ml::told(core_ml::restart(task)),
+    },
     SubjectRow { name: "language-model", units: SubjectUnits::Devices, test: language::steps },
+    SubjectRow {
+        name: "worker-language-model",
+        units: SubjectUnits::Engines,
+        test: |task| core_ml::told(language::chunks(task)),
+    },
 ];
 
 /// Subjects that run only where they are named.
@@ -158,6 +183,10 @@ pub(super) fn planned(units: &[String]) -> Vec<PlannedSubject> {
         // One line says that there is no GPU.
         let there = SubjectUnits::Devices.among(units).into_iter().filter(|unit| unit != gpu::NONE);
         all.extend(there.map(|unit| PlannedSubject::of(&name, &unit)));
+        if kernels::differs_by_isa(&name) {
+            let sets = SubjectUnits::InstructionSets.among(units);
+            all.extend(sets.iter().map(|unit| PlannedSubject::of(&name, unit)));
+        }
     }
     for name in suite::names() {
         all.extend(units.iter().map(|unit| PlannedSubject::of(name, unit)));
@@ -178,7 +207,10 @@ impl SubjectUnits {
             Self::Host => vec![HOST.to_owned()],
             Self::Cpu => cpu(),
             Self::InstructionSets => {
-                Isa::available().iter().map(|isa| products::unit(*isa)).collect()
+                Isa::available().iter().map(|isa| units::of_isa(*isa)).collect()
+            }
+            Self::IntegerSets => {
+                DotIsa::available().iter().map(|dot| products::integer_unit(*dot)).collect()
             }
             Self::Gpus => beginning("gpu:", gpu::NONE),
             Self::Devices => cpu().into_iter().chain(beginning("gpu:", gpu::NONE)).collect(),

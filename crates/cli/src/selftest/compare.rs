@@ -21,7 +21,8 @@ pub(super) fn compare(one: &Path, other: &Path) -> Result<String, String> {
 fn read(path: &Path) -> Result<Vec<SelftestLine>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("'{}': {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let lines = line::parse(&text).map_err(|error| failed(&error))?;
+    let no_report = |error| format!("{error}; expected a report that --output has written");
+    let lines = line::parse(&text).map_err(|error| failed(&no_report(error)))?;
     match lines.is_empty() {
         true => Err(failed(&"no line of a report; --output writes one")),
         false => Ok(lines),

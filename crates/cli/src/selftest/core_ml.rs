@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_coreml::engine::{
-    ComputeUnits, CoreMlEngine, EngineLoadOptions, EngineModel, WorkerCommand, WorkerEngine,
-    WorkerLimits, predict,
+    ComputeUnits, CoreMlEngine, EngineError, EngineErrorKind, EngineLoadOptions, EngineModel,
+    WorkerCommand, WorkerEngine, WorkerLimits, predict,
 };
 use galatea_coreml::{ConvertOptions, NewFunction, NewState, convert_functions};
 use galatea_formats::coreml::{NewPackage, write_package};
@@ -32,6 +32,59 @@ const UNITS: &[(&str, ComputeUnits)] = &[
 /// Width of the rows of the packages: whole units of the Neural Engine.
 const WIDTH: usize = 32;
 
+/// Reason for which a feature of Core ML gives no result.
+pub(super) enum FeatureFailure {
+    /// This system or this machine does not have it.
+    Unavailable(String),
+    Failed(String),
+}
+
+impl From<String> for FeatureFailure {
+    fn from(text: String) -> Self {
+        Self::Failed(text)
+    }
+}
+
+impl From<&str> for FeatureFailure {
+    fn from(text: &str) -> Self {
+        Self::Failed(text.to_owned())
+    }
+}
+
+impl From<EngineError> for FeatureFailure {
+    fn from(error: EngineError) -> Self {
+        match error.kind {
+            EngineErrorKind::Unavailable => Self::Unavailable(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Result of a feature of Core ML.
+pub(super) type FeatureOutcome = Result<SubjectReport, FeatureFailure>;
+
+/// Makes a line of the result: what this system does not have is skipped.
+pub(super) fn told(outcome: FeatureOutcome) -> SubjectOutcome {
+    match outcome {
+        Ok(report) => Ok(report),
+        Err(FeatureFailure::Unavailable(why)) => Ok(SubjectReport::skipped(why)),
+        Err(FeatureFailure::Failed(why)) => Err(why),
+    }
+}
+
+/// Makes a worker of this program.
+pub(super) fn worker() -> Result<WorkerEngine, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let arguments = vec![core_ml_worker::NAME.to_owned()];
+    Ok(WorkerEngine::new(WorkerCommand { program, arguments }, WorkerLimits::default()))
+}
+
+/// Units of Core ML that a unit of reports stands for.
+pub(super) fn units_of(unit: &str) -> ComputeUnits {
+    let found = UNITS.iter().find(|(name, _)| *name == unit);
+    found.map_or_else(ComputeUnits::default, |(_, units)| *units)
+}
+
 /// A worker, and a package that it has compiled.
 struct WorkerPackage {
     engine: WorkerEngine,
@@ -41,20 +94,15 @@ struct WorkerPackage {
 }
 
 impl WorkerPackage {
-    fn new(task: &SubjectTask, package: &NewPackage) -> Result<Self, String> {
+    fn new(task: &SubjectTask, package: &NewPackage) -> Result<Self, FeatureFailure> {
         let written = task.folder.join("subject.mlpackage");
         write_package(&written, package).map_err(|error| error.to_string())?;
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let arguments = vec![core_ml_worker::NAME.to_owned()];
-        let engine =
-            WorkerEngine::new(WorkerCommand { program, arguments }, WorkerLimits::default());
+        let engine = worker()?;
         let compiled = task.folder.join("subject.mlmodelc");
         let started = Instant::now();
-        engine.compile(&written, &compiled).map_err(|error| format!("compiling: {error}"))?;
+        engine.compile(&written, &compiled).map_err(|error| doing("compiling", error))?;
         let compile_ms = started.elapsed().as_secs_f64() * 1e3;
-        let units = UNITS.iter().find(|(name, _)| *name == task.unit);
-        let units = units.map_or_else(ComputeUnits::default, |(_, units)| *units);
-        Ok(Self { engine, compiled, units, compile_ms })
+        Ok(Self { engine, compiled, units: units_of(&task.unit), compile_ms })
     }
 
     fn options(&self, function: Option<&str>) -> EngineLoadOptions {
@@ -62,9 +110,17 @@ impl WorkerPackage {
         EngineLoadOptions { function, units: self.units, ..EngineLoadOptions::default() }
     }
 
-    fn load(&self, function: Option<&str>) -> Result<Arc<dyn EngineModel>, String> {
+    fn load(&self, function: Option<&str>) -> Result<Arc<dyn EngineModel>, FeatureFailure> {
         let loaded = self.engine.load(&self.compiled, &self.options(function));
-        loaded.map_err(|error| format!("loading: {error}"))
+        loaded.map_err(|error| doing("loading", error))
+    }
+}
+
+/// Says what was being done.
+fn doing(what: &str, error: EngineError) -> FeatureFailure {
+    match error.into() {
+        FeatureFailure::Unavailable(why) => FeatureFailure::Unavailable(format!("{what}: {why}")),
+        FeatureFailure::Failed(why) => FeatureFailure::Failed(format!("{what}: {why}")),
     }
 }
 
@@ -127,7 +183,7 @@ fn expect(
 }
 
 /// Predicts often, with surfaces as inputs and backings for outputs, also several times at once.
-pub(super) fn predictions(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn predictions(task: &SubjectTask) -> FeatureOutcome {
     let package = converted(&doubling(Some(4))?, &ConvertOptions::default())?;
     let package = WorkerPackage::new(task, &package)?;
     let started = Instant::now();
@@ -160,7 +216,7 @@ pub(super) fn predictions(task: &SubjectTask) -> SubjectOutcome {
 }
 
 /// Predicts with infinities and NaN, which have to come back.
-pub(super) fn not_finite(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn not_finite(task: &SubjectTask) -> FeatureOutcome {
     let package = converted(&doubling(Some(1))?, &ConvertOptions::default())?;
     let package = WorkerPackage::new(task, &package)?;
     let model = package.load(None)?;
@@ -180,19 +236,19 @@ pub(super) fn not_finite(task: &SubjectTask) -> SubjectOutcome {
 }
 
 /// Runs a length that each prediction brings, from a range.
-pub(super) fn ranges(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn ranges(task: &SubjectTask) -> FeatureOutcome {
     let options = ConvertOptions { longest: 64, ..ConvertOptions::default() };
     lengths(task, &options)
 }
 
 /// Runs lengths from a list.
-pub(super) fn enumerated(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn enumerated(task: &SubjectTask) -> FeatureOutcome {
     let bucket = |rows: usize| OrderedMap::from([("rows".to_owned(), rows)]);
     let buckets = [1, 5, 16].map(bucket).to_vec();
     lengths(task, &ConvertOptions { buckets, ..ConvertOptions::default() })
 }
 
-fn lengths(task: &SubjectTask, options: &ConvertOptions) -> SubjectOutcome {
+fn lengths(task: &SubjectTask, options: &ConvertOptions) -> FeatureOutcome {
     let package = WorkerPackage::new(task, &converted(&doubling(None)?, options)?)?;
     let model = package.load(None)?;
     for count in [1, 16, 5, 16] {
@@ -235,19 +291,18 @@ fn counters() -> Result<NewPackage, String> {
 }
 
 /// Keeps sums in two states, and copies one to the other.
-pub(super) fn states(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn states(task: &SubjectTask) -> FeatureOutcome {
     let package = WorkerPackage::new(task, &counters()?)?;
     let model = package.load(Some("once"))?;
-    let failed = |error: galatea_coreml::engine::EngineError| error.to_string();
-    let one = model.new_state().map_err(failed)?;
-    let other = model.new_state().map_err(failed)?;
+    let one = model.new_state()?;
+    let other = model.new_state()?;
     let mut sum = 0.0;
     for _ in 0..20 {
         sum += 1.0;
         expect(&*model, rows(1, 1.0)?, Some(one), sum)?;
     }
     expect(&*model, rows(1, 1.0)?, Some(other), 1.0)?;
-    model.copy_state(one, other).map_err(|error| format!("copying a state: {error}"))?;
+    model.copy_state(one, other).map_err(|error| doing("copying a state", error))?;
     expect(&*model, rows(1, 1.0)?, Some(other), 21.0)?;
     model.drop_state(one);
     model.drop_state(other);
@@ -255,11 +310,11 @@ pub(super) fn states(task: &SubjectTask) -> SubjectOutcome {
 }
 
 /// Runs two functions of a package on one state.
-pub(super) fn functions(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn functions(task: &SubjectTask) -> FeatureOutcome {
     let package = WorkerPackage::new(task, &counters()?)?;
     let once = package.load(Some("once"))?;
-    let twice = once.beside(&package.options(Some("twice"))).map_err(|error| error.to_string())?;
-    let state = once.new_state().map_err(|error| error.to_string())?;
+    let twice = once.beside(&package.options(Some("twice")))?;
+    let state = once.new_state()?;
     expect(&*once, rows(1, 1.0)?, Some(state), 1.0)?;
     expect(&*twice, rows(1, 1.0)?, Some(state), 3.0)?;
     expect(&*once, rows(1, 1.0)?, Some(state), 4.0)?;
@@ -267,16 +322,14 @@ pub(super) fn functions(task: &SubjectTask) -> SubjectOutcome {
 }
 
 /// Compiles and loads a second time with a new worker, as a restarted server does.
-pub(super) fn restart(task: &SubjectTask) -> SubjectOutcome {
+pub(super) fn restart(task: &SubjectTask) -> FeatureOutcome {
     let package = converted(&doubling(Some(2))?, &ConvertOptions::default())?;
     let package = WorkerPackage::new(task, &package)?;
     expect(&*package.load(None)?, rows(2, 1.0)?, None, 2.0)?;
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let command = WorkerCommand { program, arguments: vec![core_ml_worker::NAME.to_owned()] };
-    let second = WorkerEngine::new(command, WorkerLimits::default());
+    let second = worker()?;
     let started = Instant::now();
     let model = second.load(&package.compiled, &package.options(None));
-    let model = model.map_err(|error| format!("loading again: {error}"))?;
+    let model = model.map_err(|error| doing("loading again", error))?;
     let load_ms = started.elapsed().as_secs_f64() * 1e3;
     expect(&*model, rows(2, 2.0)?, None, 4.0)?;
     Ok(SubjectReport::passed().figure("second_load_ms", load_ms))

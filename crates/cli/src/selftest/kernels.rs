@@ -85,6 +85,18 @@ pub(super) struct FamilySubject {
     name: &'static str,
     make: MakeKernel,
     types: &'static [KernelType],
+    /// True if it is tested with each instruction set of the CPU, whose kernels of it are other ones.
+    each_isa: bool,
+}
+
+impl FamilySubject {
+    const fn new(name: &'static str, make: MakeKernel, types: &'static [KernelType]) -> Self {
+        Self { name, make, types, each_isa: false }
+    }
+
+    const fn by_isa(self) -> Self {
+        Self { each_isa: true, ..self }
+    }
 }
 
 const ANY: &[KernelType] = &[KernelType::Fp32, KernelType::Fp16];
@@ -93,21 +105,23 @@ const SINGLE: &[KernelType] = &[KernelType::Fp32];
 
 /// Families of kernels of the CPU and of GPUs.
 const FAMILIES: &[FamilySubject] = &[
-    FamilySubject { name: "matmul", make: matmul, types: PRODUCTS },
-    FamilySubject { name: "conv", make: conv, types: ANY },
-    FamilySubject { name: "conv-depthwise", make: depthwise, types: ANY },
-    FamilySubject { name: "pool", make: pool, types: ANY },
-    FamilySubject { name: "softmax", make: softmax, types: ANY },
-    FamilySubject { name: "normalize", make: normalize, types: ANY },
-    FamilySubject { name: "reduce", make: reduce, types: ANY },
-    FamilySubject { name: "elements", make: elements, types: ANY },
-    FamilySubject { name: "movement", make: movement, types: ANY },
-    FamilySubject { name: "attention", make: attention, types: ANY },
-    FamilySubject { name: "rotary", make: rotary, types: SINGLE },
-    FamilySubject { name: "resize", make: resize, types: SINGLE },
-    FamilySubject { name: "quantize", make: quantize, types: SINGLE },
-    FamilySubject { name: "lstm", make: lstm, types: SINGLE },
-    FamilySubject { name: "not-finite", make: not_finite, types: ANY },
+    FamilySubject::new("matmul", matmul, PRODUCTS),
+    FamilySubject::new("dot-product", dot_product, ANY).by_isa(),
+    FamilySubject::new("matmul-int8", matmul_int8, SINGLE).by_isa(),
+    FamilySubject::new("conv", conv, ANY).by_isa(),
+    FamilySubject::new("conv-depthwise", depthwise, ANY).by_isa(),
+    FamilySubject::new("pool", pool, ANY),
+    FamilySubject::new("softmax", softmax, ANY).by_isa(),
+    FamilySubject::new("normalize", normalize, ANY).by_isa(),
+    FamilySubject::new("reduce", reduce, ANY).by_isa(),
+    FamilySubject::new("elements", elements, ANY).by_isa(),
+    FamilySubject::new("movement", movement, ANY),
+    FamilySubject::new("attention", attention, ANY).by_isa(),
+    FamilySubject::new("rotary", rotary, SINGLE),
+    FamilySubject::new("resize", resize, SINGLE),
+    FamilySubject::new("quantize", quantize, SINGLE).by_isa(),
+    FamilySubject::new("lstm", lstm, SINGLE),
+    FamilySubject::new("not-finite", not_finite, ANY).by_isa(),
 ];
 
 fn matmul(made: &mut KernelCaseBuild) -> MadeSubject {
@@ -115,6 +129,34 @@ fn matmul(made: &mut KernelCaseBuild) -> MadeSubject {
     let x = made.input("x", &[n, n + 3])?;
     let w = made.weight(&[n + 3, 2 * n])?;
     made.build.plain("MatMul", &[x, w])
+}
+
+/// Rows by columns one at a time: dot products, and sums of rows.
+fn dot_product(made: &mut KernelCaseBuild) -> MadeSubject {
+    let n = 16 * made.size + 3;
+    let x = made.input("x", &[1, n])?;
+    let one = made.weight(&[n, 1])?;
+    let several = made.weight(&[n, 5])?;
+    let first = made.build.plain("MatMul", &[x, one])?;
+    let others = made.build.plain("MatMul", &[x, several])?;
+    made.build.plain("Add", &[first, others])
+}
+
+/// A product of bytes, whose scale is that of its input.
+fn matmul_int8(made: &mut KernelCaseBuild) -> MadeSubject {
+    let n = made.size;
+    let x = made.input("x", &[n, n + 3])?;
+    let places = 0..(n + 3) * 2 * n;
+    let codes: Vec<i8> = places
+        .map(|at| i8::try_from(at % 13).unwrap_or(0) - i8::try_from(at % 5).unwrap_or(0))
+        .collect();
+    let codes = Tensor::from_vec(&[n + 3, 2 * n], codes).map_err(|error| error.to_string())?;
+    let codes = made.build.graph.add_constant("codes", codes);
+    let [bytes, scale, zero] = made.build.outputs("DynamicQuantizeLinear", &[x])?;
+    let none = made.build.graph.add_constant("none", Tensor::scalar(0_i8));
+    let sums = made.build.plain("MatMulInteger", &[bytes, codes, zero, none])?;
+    let sums = made.build.op("Cast", &[("to", KernelType::Fp32.number().into())], &[sums])?;
+    made.build.plain("Mul", &[sums, scale])
 }
 
 fn conv(made: &mut KernelCaseBuild) -> MadeSubject {
@@ -267,6 +309,11 @@ pub(super) fn names() -> Vec<String> {
     all().map(|kernel| kernel.name()).collect()
 }
 
+/// Returns whether a subject is tested with each instruction set of the CPU.
+pub(super) fn differs_by_isa(name: &str) -> bool {
+    find(name).is_some_and(|kernel| kernel.family.each_isa)
+}
+
 /// Finds the subject of that name.
 pub(super) fn find(name: &str) -> Option<NamedKernel> {
     all().find(|kernel| kernel.name() == name)
@@ -318,7 +365,7 @@ pub(super) fn test(kernel: &NamedKernel, task: &SubjectTask) -> SubjectOutcome {
 
 /// Says what another provider ran in the place of the unit, and why, if one did.
 fn other_provider(session: &Session, unit: &str) -> Option<String> {
-    let wanted = unit.split(':').next().unwrap_or_default();
+    let wanted = unit.split([':', '-']).next().unwrap_or_default();
     let explained = session.explain();
     let node = explained.partitions.iter().flatten().find(|node| node.provider != wanted)?;
     let refusal = node.refusals.iter().find(|(provider, _)| provider == wanted);

@@ -4,10 +4,15 @@ use std::time::Instant;
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::gemm::{PackedFp16, gemm, gemm_fp16};
+use galatea_kernels::int8::{
+    ByteForm, ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8,
+};
+use galatea_kernels::isa::DotIsa;
 use galatea_kernels::{GemmEpilogue, Isa, KernelContext, PackedB, ThreadPool, Transposition};
 
 use super::line::{SubjectOutcome, SubjectReport};
 use super::task::{SelftestEffort, SubjectTask};
+use super::units;
 
 /// Rows, terms and columns of a product.
 struct ProductShape {
@@ -34,9 +39,9 @@ struct IsaProduct<'a> {
 
 type Multiply = fn(&IsaProduct<'_>, &mut [f32]);
 
-/// Names the unit of an instruction set.
-pub(super) fn unit(isa: Isa) -> String {
-    format!("cpu-{}", isa.name())
+/// Names the unit of a set of integer instructions.
+pub(super) fn integer_unit(dot: DotIsa) -> String {
+    format!("cpu-{}", dot.name())
 }
 
 /// Multiplies matrices of FP32.
@@ -66,19 +71,65 @@ pub(super) fn bf16(task: &SubjectTask) -> SubjectOutcome {
     })
 }
 
+/// Value at a place of a matrix of small whole numbers.
+fn whole(place: usize, period: usize) -> u8 {
+    u8::try_from(place % period).unwrap_or(0)
+}
+
+/// Byte of zero of the left factors, and the number that stands for zero in the right ones.
+const ZERO: u8 = 128;
+const RIGHT_ZERO: i32 = 2;
+
+/// Multiplies bytes, whose sums are exact, and compares with plain loops.
+pub(super) fn int8(task: &SubjectTask) -> SubjectOutcome {
+    let dot = DotIsa::available().into_iter().find(|dot| integer_unit(*dot) == task.unit);
+    let dot = dot.ok_or_else(|| format!("there is no unit '{}'", task.unit))?;
+    let pool = ThreadPool::new(2);
+    let context = KernelContext { pool: &pool, isa: Isa::detect() };
+    let shapes = of_effort(task.effort);
+    let mut report = SubjectReport::passed();
+    for ProductShape { m, k, n } in shapes {
+        let (m, k, n) = (*m, *k, *n);
+        let a: Vec<u8> = (0..m * k).map(|place| ZERO - 2 + whole(place, 5)).collect();
+        let b = PackedInt8::pack(dot, k, n, false, |row, column| whole(row * n + column, 7));
+        let form = ByteForm { signed: false, zero: i32::from(ZERO) };
+        let columns = ColumnScales::new(&b, form, &[RIGHT_ZERO]).with_scales(|_| 1.0);
+        let mut c = vec![f32::NAN; m * n];
+        let started = Instant::now();
+        let bytes = QuantizedBytes { data: &a, signed: false, zero: i32::from(ZERO) };
+        gemm_int8(context, m, bytes, &b, &columns, Int8Target::Floats(&mut c));
+        report = report.figure("last_ms", started.elapsed().as_secs_f64() * 1e3);
+        for (at, found) in c.iter().enumerate() {
+            let terms = (0..k).map(|term| {
+                let left = i32::from(a[at / n * k + term]) - i32::from(ZERO);
+                left * (i32::from(whole(term * n + at % n, 7)) - RIGHT_ZERO)
+            });
+            let expected: i32 = terms.sum();
+            if f64::from(*found) != f64::from(expected) {
+                let text = format!("{m}x{k}x{n}: element {at} is {found}, expected {expected}");
+                return Ok(SubjectReport::failed(text));
+            }
+        }
+    }
+    Ok(report.figure("shapes", shapes.len() as f64))
+}
+
+/// Shapes of a test.
+fn of_effort(effort: SelftestEffort) -> &'static [ProductShape] {
+    if effort == SelftestEffort::Full { &SHAPES } else { &SHAPES[..SHAPES.len() - 1] }
+}
+
 /// Multiplies small whole numbers, whose sums are exact in every type, and compares with plain loops.
 fn run(task: &SubjectTask, multiply: Multiply) -> SubjectOutcome {
-    let isa = Isa::available().into_iter().find(|isa| unit(*isa) == task.unit);
+    let isa = Isa::available().into_iter().find(|isa| units::of_isa(*isa) == task.unit);
     let isa = isa.ok_or_else(|| format!("there is no unit '{}'", task.unit))?;
     let pool = ThreadPool::new(2);
     let context = KernelContext { pool: &pool, isa };
-    let count = if task.effort == SelftestEffort::Full { SHAPES.len() } else { SHAPES.len() - 1 };
+    let shapes = of_effort(task.effort);
     let mut report = SubjectReport::passed();
-    for shape in &SHAPES[..count] {
+    for shape in shapes {
         let ProductShape { m, k, n } = *shape;
-        let whole = |place: usize, period: usize| {
-            f32::from(u8::try_from(place % period).unwrap_or(0)) - 2.0
-        };
+        let whole = |place: usize, period: usize| f32::from(whole(place, period)) - 2.0;
         let a: Vec<f32> = (0..m * k).map(|place| whole(place, 5)).collect();
         let b: Vec<f32> = (0..k * n).map(|place| whole(place, 7)).collect();
         let mut c = vec![f32::NAN; m * n];
@@ -95,5 +146,5 @@ fn run(task: &SubjectTask, multiply: Multiply) -> SubjectOutcome {
             }
         }
     }
-    Ok(report.figure("shapes", count as f64))
+    Ok(report.figure("shapes", shapes.len() as f64))
 }

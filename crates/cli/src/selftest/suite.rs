@@ -106,6 +106,20 @@ impl GraphBuild {
         self.op(name, &[], inputs)
     }
 
+    /// Adds a node with several results.
+    pub(super) fn outputs<const N: usize>(
+        &mut self,
+        name: &str,
+        inputs: &[ValueId],
+    ) -> Result<[ValueId; N], String> {
+        let outputs = [(); N].map(|()| self.graph.fresh_value(name));
+        let inputs = inputs.iter().copied().map(Some).collect();
+        let results = outputs.map(Some).to_vec();
+        let added = self.graph.add_node("", name, "", &Attributes::new(), inputs, results);
+        added.map_err(|error| error.to_string())?;
+        Ok(outputs)
+    }
+
     /// Names the results of the graph.
     pub(super) fn ends(mut self, outputs: &[(&str, ValueId)]) -> Result<Self, String> {
         for (name, id) in outputs {

@@ -50,6 +50,29 @@ fn every_family_of_kernels_agrees_with_the_reference_on_the_processor() {
 }
 
 #[test]
+fn kernels_of_every_instruction_set_agree_with_the_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = galatea_kernels::Isa::available().into_iter().map(units::of_isa);
+    let sets: Vec<String> = sets.collect();
+    let names: Vec<String> =
+        kernels::names().into_iter().filter(|name| kernels::differs_by_isa(name)).collect();
+    for family in ["conv", "attention", "dot-product", "elements", "matmul-int8"] {
+        assert!(names.iter().any(|name| name.contains(family)), "{family}");
+    }
+    for unit in &sets {
+        for name in &names {
+            let report = catalog::test(&task(name, unit, folder.path())).unwrap();
+            assert_eq!(report.outcome, SelftestVerdict::Passed, "{name} on {unit}: {report:?}");
+        }
+    }
+    for dot in galatea_kernels::isa::DotIsa::available() {
+        let unit = products::integer_unit(dot);
+        let report = catalog::test(&task("gemm-int8", &unit, folder.path())).unwrap();
+        assert_eq!(report.outcome, SelftestVerdict::Passed, "{unit}: {report:?}");
+    }
+}
+
+#[test]
 fn packages_of_a_folder_are_compared_with_the_results_beside_them() {
     let folder = tempfile::tempdir().unwrap();
     let made = suite::embedded(folder.path(), "layers").unwrap();

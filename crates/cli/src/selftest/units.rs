@@ -10,6 +10,8 @@ use galatea_apple::coreml::{
 };
 use galatea_formats::coreml;
 use galatea_graph::converted;
+use galatea_kernels::Isa;
+use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{ExecutionProvider, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 
@@ -49,6 +51,23 @@ pub(super) fn all(effort: SelftestEffort) -> Vec<SelftestUnit> {
     found
 }
 
+/// Names the unit of an instruction set of the CPU.
+pub(super) fn of_isa(isa: Isa) -> String {
+    format!("cpu-{}", isa.name())
+}
+
+/// The CPU with the kernels of each of its instruction sets, and without another library for products.
+fn instruction_sets() -> Vec<SelftestUnit> {
+    let unit = |isa: Isa| {
+        let cpu: Arc<dyn ExecutionProvider> =
+            Arc::new(CpuProvider::new().with_isa(isa).with_blas(None));
+        let others = engine().providers(Some("reference")).unwrap_or_default();
+        let providers = std::iter::once(cpu).chain(others).collect();
+        SelftestUnit::Interpreter { name: of_isa(isa), providers }
+    };
+    Isa::available().into_iter().map(unit).collect()
+}
+
 /// Each GPU; those that the CPU emulates in a full test only.
 fn gpus(effort: SelftestEffort) -> Vec<SelftestUnit> {
     let software = match effort {
@@ -75,6 +94,7 @@ pub(super) fn find(name: &str, effort: SelftestEffort) -> Result<SelftestUnit, S
             return Ok(SelftestUnit::Interpreter { name: name.to_owned(), providers });
         }
         _ if name.starts_with("gpu:") => gpus(effort),
+        _ if name.starts_with("cpu-") => instruction_sets(),
         _ => core_ml(),
     };
     let found = all.into_iter().find(|unit| unit.name() == name);
@@ -380,7 +400,7 @@ mod tests {
         assert_eq!(elements(&bytes, f32::from_ne_bytes), [1.5, -2.0]);
     }
 
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(any(target_os = "macos", apple_doubles)))]
     #[test]
     fn off_macos_there_are_no_units_of_core_ml() {
         assert!(core_ml().is_empty());

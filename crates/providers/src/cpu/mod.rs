@@ -82,6 +82,12 @@ impl CpuProvider {
         Self { cost, ..self }
     }
 
+    /// The same with the kernels of another instruction set of this processor.
+    #[must_use]
+    pub fn with_isa(self, isa: Isa) -> Self {
+        Self { isa, cost: cost::of_host(isa), ..self }
+    }
+
     /// The same with products routed to this library, or to none.
     #[must_use]
     pub fn with_blas(self, blas: Option<BlasRoute>) -> Self {
