@@ -15,55 +15,81 @@ use crate::process::{cargo, run};
 use crate::workspace::WorkspaceFolders;
 use probes::WatchedCrate;
 
-/// Tests of the crates that bind macOS's libraries, and of the one that runs models in Core ML.
-const OF_CRATES: &[&str] = &[
+/// Crates with code for macOS, below the program.
+const BELOW: &[&str] = &[
     "--package",
     "galatea-doubles",
+    "--package",
+    "galatea-played",
     "--package",
     "galatea-apple",
     "--package",
     "galatea-coreml",
+];
+
+/// Tests of these crates, and of the program: some start it, so that all of it is built. One command builds what they
+/// share once.
+const TESTS: &[&str] = &[
+    "--package",
+    "galatea-cli",
     "--lib",
     "--test",
     "core_ml",
     "--test",
     "doubles",
+    "--test",
+    "played_mac",
 ];
 
-/// Tests of the program: they start it, so that all of it is built, but its other tests are not.
-const OF_PROGRAM: &[&str] = &["--package", "galatea-cli", "--test", "played_mac"];
+/// Folders of what is built here, and the program that cargo calls in the place of rustc.
+struct DoublesBuild<'w> {
+    workspace: &'w WorkspaceFolders,
+    target: PathBuf,
+    sources: PathBuf,
+    wrapper: PathBuf,
+}
 
-/// Runs the tests.
+impl<'w> DoublesBuild<'w> {
+    fn new(workspace: &'w WorkspaceFolders) -> Result<Self, String> {
+        let target = workspace.target.join("doubles");
+        let sources = target.join("sources");
+        std::fs::create_dir_all(&sources)
+            .map_err(|error| format!("{}: {error}", sources.display()))?;
+        let wrapper = target.join("rustc");
+        write_script(&wrapper, &[Path::new("doubles-rustc"), &sources])?;
+        Ok(Self { workspace, target, sources, wrapper })
+    }
+
+    /// Runs a command of cargo's with the doubles.
+    fn cargo(&self, command: &str, arguments: &[&[&str]]) -> Result<(), String> {
+        let mut cargo = cargo(&self.workspace.root);
+        cargo
+            .arg(command)
+            .args(arguments.concat())
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("RUSTC_WRAPPER", &self.wrapper)
+            .env("RUSTFLAGS", "--cfg apple_doubles")
+            // Nothing here takes time to run, only to compile.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_DEV_DEBUG", "none");
+        run(&mut cargo)
+    }
+}
+
+/// Has clippy read the code for macOS, and runs the tests.
 pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         println!("nothing to do: the doubles are for Linux");
         return Ok(());
     }
-    let target = workspace.target.join("doubles");
-    let sources = target.join("sources");
-    std::fs::create_dir_all(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
-    let wrapper = target.join("rustc");
-    write_script(&wrapper, &[Path::new("doubles-rustc"), &sources])?;
+    let build = DoublesBuild::new(workspace)?;
+    build.cargo("clippy", &[BELOW, &["--all-targets", "--", "-D", "warnings"]])?;
     for (name, _) in probes::WATCHED {
-        let seen = sources.join(format!("{name}.seen"));
+        let seen = build.sources.join(format!("{name}.seen"));
         std::fs::write(&seen, "").map_err(|error| format!("{}: {error}", seen.display()))?;
     }
-    let tests = |arguments: &[&str]| {
-        let mut command = cargo(&workspace.root);
-        command
-            .arg("test")
-            .args(arguments)
-            .env("CARGO_TARGET_DIR", &target)
-            .env("RUSTC_WRAPPER", &wrapper)
-            .env("RUSTFLAGS", "--cfg apple_doubles")
-            // Nothing here takes time to run, only to compile.
-            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
-            .env("CARGO_PROFILE_DEV_DEBUG", "none");
-        run(&mut command)
-    };
-    tests(OF_CRATES)?;
-    probes::report(&sources)?;
-    tests(OF_PROGRAM)
+    build.cargo("test", &[BELOW, TESTS])?;
+    probes::report(&build.sources)
 }
 
 /// `cargo xtask doubles-rustc SOURCES RUSTC ARGUMENT...`, which cargo calls.
@@ -74,8 +100,10 @@ pub(crate) fn compile(arguments: &[String]) -> Result<(), String> {
     let folder = Path::new(folder);
     let mut command = Command::new(rustc);
     let mut watched = None;
+    // What clippy reads is as it was written.
+    let lints = Path::new(rustc).file_stem().is_some_and(|name| name == LINTS);
     for argument in rest {
-        if let Some(found) = WatchedCrate::of(argument, folder) {
+        if let Some(found) = WatchedCrate::of(argument, folder).filter(|_| !lints) {
             found.copy()?;
             command.arg(found.to.join("lib.rs"));
             watched = Some(found);
@@ -96,6 +124,9 @@ pub(crate) fn compile(arguments: &[String]) -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+/// Name of clippy, where cargo calls it in the place of rustc.
+const LINTS: &str = "clippy-driver";
 
 /// File in which rustc, called with these arguments, lists the sources that it read.
 fn listed(arguments: &[String]) -> Option<PathBuf> {

@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_precision_loss, reason = "numbers for people are doubles")]
 
+// Tests link the doubles.
+#[cfg(all(test, apple_doubles))]
+use galatea_doubles as _;
+
 mod arguments;
 mod bench;
 mod bench_language;

@@ -11,8 +11,8 @@ use proc_macro2::LineColumn;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Cfg of code for macOS alone.
-const CFG: &str = "apple_doubles";
+/// Part of the cfg of code for macOS; what is for the doubles alone has none of it.
+const CFG: &str = "target_os=\"macos\"";
 
 /// Files without that cfg which only Core ML makes run, by crate.
 const FILES: &[(&str, &[&str])] =

@@ -10,6 +10,8 @@
 #[cfg(apple_doubles)]
 mod chip;
 #[cfg(apple_doubles)]
+mod core_ml;
+#[cfg(apple_doubles)]
 mod selftest;
 #[cfg(apple_doubles)]
 mod serve;
@@ -44,12 +46,15 @@ macro_rules! trials {
 #[cfg(apple_doubles)]
 fn main() -> std::process::ExitCode {
     if std::env::var_os(PROGRAM).is_some() {
+        galatea_played::InterpretedCoreMl::install();
         return galatea_cli::main(std::env::args_os().collect());
     }
     let trials = trials![
         chip::chip_tells_what_a_mac_is,
+        chip::chip_shows_no_figure_that_its_file_does_not_state,
         chip::chip_leaves_out_what_a_kernel_does_not_tell,
         selftest::the_quick_selftest_passes_on_a_mac,
+        selftest::the_selftest_runs_every_feature_of_core_ml_on_every_unit,
         selftest::the_selftest_tells_what_a_mac_refuses,
         serve::the_metrics_page_has_the_load_of_a_mac,
         serve::the_metrics_page_has_the_power_and_the_heat_of_a_mac,
@@ -57,6 +62,9 @@ fn main() -> std::process::ExitCode {
         serve::a_target_is_held_for_the_machine_where_the_watts_of_the_processor_are_not_told,
         serve::a_service_without_a_home_is_served,
         serve::a_sensor_library_that_panics_leaves_the_thermal_state,
+        core_ml::a_package_is_served_by_core_ml_in_a_worker,
+        core_ml::a_worker_that_is_killed_is_started_again,
+        core_ml::a_package_runs_in_the_server_itself_where_it_is_told_to,
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }

@@ -26,7 +26,7 @@ fn selftest(mac: &str, arguments: &[&str]) -> ReportLines {
 }
 
 pub(crate) fn the_quick_selftest_passes_on_a_mac() {
-    // The interpreter's subjects and those of Core ML have tests of their own.
+    // Core ML's subjects have a test of their own.
     let units = ["--unit=host", "--unit=cpu", "--unit=reference"];
     let lines = selftest("m1-16gb,battery=80", &units);
     let subjects =
@@ -40,6 +40,44 @@ pub(crate) fn the_quick_selftest_passes_on_a_mac() {
     let failed: Vec<&Value> = lines.values().filter(failed).collect();
     assert!(failed.is_empty(), "{failed:?}");
     assert!(lines.len() > 50, "{}", lines.len());
+}
+
+/// Units of Core ML on a Mac whose devices are known, and the device that each prefers.
+const CORE_ML: [(&str, &str); 4] = [
+    ("coreml-cpu", "CPU"),
+    ("coreml-cpu-gpu", "GPU"),
+    ("coreml-cpu-ane", "Neural Engine"),
+    ("coreml-all", "Neural Engine"),
+];
+
+/// Features of Core ML that serving uses.
+const FEATURES: [&str; 8] = [
+    "worker-predictions",
+    "worker-not-finite",
+    "worker-ranges",
+    "worker-enumerated",
+    "worker-states",
+    "worker-functions",
+    "worker-restart",
+    "worker-language-model",
+];
+
+pub(crate) fn the_selftest_runs_every_feature_of_core_ml_on_every_unit() {
+    let units = CORE_ML.map(|row| format!("--unit={}", row.0));
+    let units: Vec<&str> = units.iter().map(String::as_str).collect();
+    let lines = selftest("m5-max-128gb,macos=27.0", &units);
+    let not_passed: Vec<&Value> =
+        lines.values().filter(|line| line["outcome"] != "passed").collect();
+    assert!(not_passed.is_empty(), "{not_passed:?}");
+    for (unit, device) in CORE_ML {
+        for subject in FEATURES {
+            assert!(lines.contains_key(&format!("{subject} {unit}")), "{subject} on {unit}");
+        }
+        let layers = &lines[&format!("layers {unit}")];
+        let plan = layers["facts"]["plan"].as_str().unwrap();
+        assert!(plan.ends_with(&format!(" on {device}")) && !plan.contains(','), "{plan}");
+        assert!(layers["figures"]["compile_ms"].is_number(), "{layers}");
+    }
 }
 
 pub(crate) fn the_selftest_tells_what_a_mac_refuses() {

@@ -1,4 +1,6 @@
 //! `galatea serve` on Macs: what its page of metrics and its log tell.
+//!
+//! Models that Core ML runs are in [`crate::core_ml`].
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,23 +10,27 @@ use std::time::{Duration, Instant};
 
 use crate::galatea;
 
-/// A server without models.
-struct PlayedServer {
+/// A server.
+pub(crate) struct PlayedServer {
     child: Child,
+    http: String,
     metrics: String,
     log: Arc<Mutex<String>>,
     _repository: tempfile::TempDir,
 }
 
 impl PlayedServer {
-    /// Starts it, and waits until its page of metrics can be read.
+    /// Starts it without models, and waits until its page of metrics can be read.
     fn start(mac: &str, arguments: &[&str]) -> Self {
-        Self::of(galatea(mac), arguments)
+        Self::of(galatea(mac), tempfile::tempdir().unwrap(), arguments)
     }
 
-    /// Starts it by a command.
-    fn of(mut command: Command, arguments: &[&str]) -> Self {
-        let repository = tempfile::tempdir().unwrap();
+    /// Starts it by a command, with the models of this repository.
+    pub(crate) fn of(
+        mut command: Command,
+        repository: tempfile::TempDir,
+        arguments: &[&str],
+    ) -> Self {
         command.arg("serve").arg("--model-repository").arg(repository.path());
         command.args(["--http-port=0", "--allow-grpc=false", "--metrics-port=0"]);
         command.args(["--metrics-interval-ms=0"]).args(arguments);
@@ -38,10 +44,12 @@ impl PlayedServer {
                 break address.split_whitespace().next().unwrap().trim_matches('"').to_owned();
             }
         };
+        let http = said.split_once("Started HTTPService at ").unwrap().1;
+        let http = http.split_whitespace().next().unwrap().trim_matches('"').to_owned();
         let log = Arc::new(Mutex::new(said));
         keep(lines, Arc::clone(&log));
         keep(BufReader::new(child.stderr.take().unwrap()), Arc::clone(&log));
-        Self { child, metrics, log, _repository: repository }
+        Self { child, http, metrics, log, _repository: repository }
     }
 
     /// Waits until the log has a text.
@@ -55,15 +63,28 @@ impl PlayedServer {
     }
 
     fn page(&self) -> String {
-        let mut stream = TcpStream::connect(&self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        page
+        told(&self.metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    }
+
+    /// Sends a body to a path, and returns the whole answer.
+    pub(crate) fn post(&self, path: &str, body: &str) -> String {
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        told(&self.http, &format!("{head}Content-Length: {length}\r\n\r\n{body}"))
+    }
+
+    /// Numbers of the processes that this one has started.
+    pub(crate) fn children(&self) -> Vec<u32> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()
+        };
+        let all: String = std::fs::read_dir(tasks).unwrap().map(of_task).collect();
+        all.split_whitespace().map(|number| number.parse().unwrap()).collect()
     }
 
     /// Returns a value of the page, which is absent where nothing is known.
-    fn value(&self, name: &str) -> Option<f64> {
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
         value(&self.page(), name)
     }
 
@@ -79,6 +100,15 @@ impl PlayedServer {
             std::thread::yield_now();
         }
     }
+}
+
+/// Sends a request and returns what comes back.
+fn told(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// Adds lines to a log, in the background: what is not read would stop the server once it is much.
@@ -154,7 +184,7 @@ pub(crate) fn a_target_is_held_for_the_machine_where_the_watts_of_the_processor_
 pub(crate) fn a_service_without_a_home_is_served() {
     let mut command = galatea("m1-16gb");
     command.env_remove("HOME").env_remove("XDG_CACHE_HOME");
-    let server = PlayedServer::of(command, &[]);
+    let server = PlayedServer::of(command, tempfile::tempdir().unwrap(), &[]);
     assert!(server.value("nv_cpu_memory_total_bytes").is_some());
 }
 

@@ -4,89 +4,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use galatea_doubles::c::PlayedMac;
 use galatea_doubles::objc::core_ml::{
-    self, PlayedConfiguration, PlayedCoreMl, PlayedFailure, PlayedFeature, PlayedFunction,
-    PlayedInterface, PlayedKind, PlayedModel, PlayedOperation, PlayedOutput, PlayedRange,
-    PlayedShapes, PlayedStructure, PlayedTensor, PlayedUsage, PlayedValue,
+    self, PlayedConfiguration, PlayedCoreMl, PlayedDevice, PlayedFailure, PlayedFeature,
+    PlayedInterface, PlayedKind, PlayedModel, PlayedOutput, PlayedShapes, PlayedStructure,
+    PlayedTensor, PlayedValue,
 };
 use galatea_doubles::objc::runtime::{LiveInstances, live_blocks, live_objects};
-use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
-use galatea_tensor::OrderedMap;
+use galatea_formats::coreml::{FeatureShapes, FeatureType};
+use galatea_played::InterpretedCoreMl;
 
-use super::super::interpreter::InterpretedModel;
 use super::*;
 
-/// Numbers of `MLMultiArrayDataType`.
-const TYPES: [(isize, DataType); 4] = [
-    (0x1_0010, DataType::Fp16),
-    (0x1_0020, DataType::Fp32),
-    (0x2_0020, DataType::Int32),
-    (0x1_0040, DataType::Fp64),
-];
+/// Number of `MLMultiArrayDataType` of 32-bit integers.
+const INT32: isize = 0x2_0020;
 
-fn number(dtype: DataType) -> isize {
-    TYPES.into_iter().find(|row| row.1 == dtype).unwrap().0
-}
-
-fn played(tensor: &Tensor) -> PlayedTensor {
-    let all = tensor.contiguous().unwrap();
-    PlayedTensor {
-        data_type: number(tensor.dtype()),
-        shape: tensor.shape().to_vec(),
-        bytes: all.unaligned_bytes().unwrap().to_vec(),
-    }
-}
-
-fn tensor(of: &PlayedTensor) -> Tensor {
-    let dtype = TYPES.into_iter().find(|row| row.0 == of.data_type).unwrap().1;
-    Tensor::from_bytes(dtype, &of.shape, &of.bytes).unwrap()
-}
-
-fn feature(of: &ModelFeature, state: bool) -> PlayedFeature {
-    let kind = match &of.kind {
-        FeatureType::Array { dtype, shape, .. } if state => {
-            PlayedKind::State { data_type: number(*dtype), shape: shape.clone() }
-        }
-        FeatureType::Array { dtype, shape, shapes, .. } => {
-            let range = |&(low, high): &(usize, Option<usize>)| {
-                let length = high.map_or(isize::MAX.unsigned_abs(), |high| high - low + 1);
-                PlayedRange { location: low, length }
-            };
-            let shapes = match shapes {
-                FeatureShapes::Fixed => PlayedShapes::Fixed,
-                FeatureShapes::Enumerated(all) => PlayedShapes::Enumerated(all.clone()),
-                FeatureShapes::Range(ranges) => {
-                    PlayedShapes::Ranges(ranges.iter().map(range).collect())
-                }
-            };
-            PlayedKind::Array { data_type: number(*dtype), shape: shape.clone(), shapes }
-        }
-        _ => PlayedKind::Plain(0),
-    };
-    PlayedFeature { name: of.name.clone(), kind, optional: of.optional }
-}
-
-/// A model of the interpreter's.
-struct PlayedProgram {
+/// A model of the interpreter's that does what its name says.
+struct NamedModel {
     path: PathBuf,
-    model: InterpretedModel,
+    model: Arc<dyn PlayedModel>,
 }
 
-fn failed(error: EngineError) -> PlayedFailure {
-    PlayedFailure::error(1, &error.text)
-}
-
-impl PlayedModel for PlayedProgram {
+impl PlayedModel for NamedModel {
     fn interface(&self) -> PlayedInterface {
-        let interface = self.model.interface();
-        let all = |list: &[ModelFeature], state| {
-            list.iter().map(|one| feature(one, state)).collect::<Vec<_>>()
-        };
-        PlayedInterface {
-            inputs: all(&interface.inputs, false),
-            outputs: all(&interface.outputs, false),
-            states: all(&interface.states, true),
-            ..PlayedInterface::default()
-        }
+        self.model.interface()
     }
 
     fn begin(&self) -> Result<(), PlayedFailure> {
@@ -99,30 +38,15 @@ impl PlayedModel for PlayedProgram {
         inputs: Vec<PlayedOutput>,
         states: &mut [PlayedTensor],
     ) -> Result<Vec<PlayedOutput>, PlayedFailure> {
-        if says(&self.path, "raise") {
-            return Err(PlayedFailure::exception("the model says so"));
+        match says(&self.path, "raise") {
+            true => Err(PlayedFailure::exception("the model says so")),
+            false => self.model.predict(inputs, states),
         }
-        let given = inputs.into_iter().filter_map(|one| match one.value {
-            PlayedValue::Tensor(value) => Some((one.name, tensor(&value))),
-            _ => None,
-        });
-        let features = &self.model.interface().states;
-        let names = features.iter().map(|one| one.name.clone());
-        let mut held: OrderedMap<String, Tensor> = names.zip(states.iter().map(tensor)).collect();
-        let outputs = self.model.run_on(given.collect(), &mut held).map_err(failed)?;
-        for (feature, state) in features.iter().zip(states) {
-            *state = played(&held[&feature.name]);
-        }
-        let output = |(name, value): NamedTensor| PlayedOutput {
-            name,
-            value: PlayedValue::Tensor(played(&value)),
-        };
-        Ok(outputs.into_iter().map(output).collect())
     }
 }
 
-/// Core ML that the interpreter plays.
-struct InterpretedCoreMl;
+/// Core ML that the interpreter plays, with models that do what their names say.
+struct NamedCoreMl;
 
 /// Ends the process, or fails as the path says.
 fn obey(path: &Path, step: &str) -> Result<(), PlayedFailure> {
@@ -135,17 +59,11 @@ fn obey(path: &Path, step: &str) -> Result<(), PlayedFailure> {
     Ok(())
 }
 
-fn options(of: &PlayedConfiguration) -> EngineLoadOptions {
-    EngineLoadOptions { function: of.function.clone(), ..EngineLoadOptions::default() }
-}
-
-impl PlayedCoreMl for InterpretedCoreMl {
+impl PlayedCoreMl for NamedCoreMl {
     fn compile(&self, package: &Path) -> Result<PathBuf, PlayedFailure> {
         // On a thread of its own an exception would end the process.
         obey(package, "compile")?;
-        let folder = tempfile::tempdir().unwrap().keep().join("model.mlpackage");
-        ProgramInterpreter.compile(package, &folder).map_err(failed)?;
-        Ok(folder)
+        InterpretedCoreMl.compile(package)
     }
 
     fn load(
@@ -154,8 +72,8 @@ impl PlayedCoreMl for InterpretedCoreMl {
         configuration: &PlayedConfiguration,
     ) -> Result<Arc<dyn PlayedModel>, PlayedFailure> {
         obey(compiled, "load")?;
-        let model = InterpretedModel::load(compiled, &options(configuration)).map_err(failed)?;
-        Ok(Arc::new(PlayedProgram { path: compiled.to_owned(), model }))
+        let model = InterpretedCoreMl.load(compiled, configuration)?;
+        Ok(Arc::new(NamedModel { path: compiled.to_owned(), model }))
     }
 
     fn plan(
@@ -164,24 +82,17 @@ impl PlayedCoreMl for InterpretedCoreMl {
         configuration: &PlayedConfiguration,
     ) -> Result<PlayedStructure, PlayedFailure> {
         obey(compiled, "plan")?;
-        let rows = ProgramInterpreter.plan(compiled, &options(configuration)).map_err(failed)?;
-        let cpu = core_ml::PlayedDevice::Cpu;
-        let usage = PlayedUsage { preferred: cpu.clone(), supported: vec![cpu] };
-        let operation = |row: EnginePlannedOperator| PlayedOperation {
-            operator: row.operator,
-            outputs: row.outputs,
-            usage: row.planned.map(|_| usage.clone()),
-            ..PlayedOperation::default()
-        };
-        let name = configuration.function.clone().unwrap_or_else(|| "main".to_owned());
-        let operations = rows.into_iter().map(operation).collect();
-        Ok(PlayedStructure::Program(vec![PlayedFunction { name, operations }]))
+        InterpretedCoreMl.plan(compiled, configuration)
+    }
+
+    fn devices(&self) -> Option<Vec<PlayedDevice>> {
+        InterpretedCoreMl.devices()
     }
 }
 
 /// Core ML, played by the interpreter.
 pub(super) fn played_core_ml() -> &'static CoreMl {
-    core_ml::install(Arc::new(InterpretedCoreMl));
+    core_ml::install(Arc::new(NamedCoreMl));
     &CoreMl
 }
 
@@ -285,7 +196,13 @@ fn functions_of_a_package_share_states_in_core_ml() {
     let error = once.beside(&function("other")).unwrap_err();
     assert!(error.text.contains("sum") && error.text.contains("total"), "{error}");
     let planned = CoreMl.plan(&path, &function("twice")).unwrap();
-    assert!(planned.iter().any(|row| row.planned.as_deref() == Some("CPU")), "{planned:?}");
+    let on = |device: &str| {
+        let prefers = |row: &EnginePlannedOperator| {
+            row.planned.as_deref().is_some_and(|planned| planned.starts_with(device))
+        };
+        planned.iter().any(prefers)
+    };
+    assert!(on("Neural Engine") && !on("CPU"), "{planned:?}");
 }
 
 #[test]
@@ -434,8 +351,8 @@ fn listed_shapes_reach_the_interface() {
     let _alone = LoneTest::new();
     let listed = vec![vec![1, 3], vec![2, 3]];
     let shapes = PlayedShapes::Enumerated(listed.clone());
-    let data_type = number(DataType::Int32);
-    let x = plain_feature("x", PlayedKind::Array { data_type, shape: vec![1, 3], shapes });
+    let array = PlayedKind::Array { data_type: INT32, shape: vec![1, 3], shapes };
+    let x = plain_feature("x", array);
     let model = with(vec![x], 1, PlayedValue::Whole(0)).unwrap();
     let FeatureType::Array { shapes, dtype, .. } = &model.interface().inputs[0].kind else {
         panic!("expected an array")

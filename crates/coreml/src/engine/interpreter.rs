@@ -221,24 +221,45 @@ impl InterpretedModel {
     }
 }
 
-// The doubles of Core ML have states in memory of their own.
-#[cfg(all(test, apple_doubles))]
-impl InterpretedModel {
+/// Model of the interpreter's whose states the caller has, as the doubles of Core ML have them.
+#[cfg(apple_doubles)]
+#[derive(Debug)]
+pub struct StatefulInterpreter(InterpretedModel);
+
+#[cfg(apple_doubles)]
+impl StatefulInterpreter {
+    /// Loads what the interpreter compiled.
+    ///
+    /// # Errors
+    /// Fails when the package cannot be read, or cannot be run.
+    pub fn load(compiled: &Path, options: &EngineLoadOptions) -> Result<Self, EngineError> {
+        InterpretedModel::load(compiled, options).map(Self)
+    }
+
+    /// Returns inputs, outputs and states.
+    #[must_use]
+    pub fn interface(&self) -> &EngineInterface {
+        &self.0.interface
+    }
+
     /// Predicts on tensors of the states, which change; on none where the model has none.
-    pub(super) fn run_on(
+    ///
+    /// # Errors
+    /// Fails when the inputs do not fit, or the program fails.
+    pub fn run(
         &self,
         given: Vec<NamedTensor>,
         states: &mut OrderedMap<String, Tensor>,
     ) -> Result<Vec<NamedTensor>, EngineError> {
         if states.is_empty() {
-            return self.run(given, None);
+            return self.0.run(given, None);
         }
-        let number = self.new_state()?;
-        let held = self.state(number)?;
+        let number = self.0.new_state()?;
+        let held = self.0.state(number)?;
         *held.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(states);
-        let result = self.run(given, Some(number));
+        let result = self.0.run(given, Some(number));
         *states = std::mem::take(&mut held.lock().unwrap_or_else(PoisonError::into_inner));
-        self.drop_state(number);
+        self.0.drop_state(number);
         result
     }
 }

@@ -52,6 +52,8 @@ pub use core_ml::CoreMl;
 pub use counts::{EngineCounts, counts, prediction as count_prediction};
 pub use galatea_apple::coreml::ComputeUnits;
 pub use interpreter::ProgramInterpreter;
+#[cfg(apple_doubles)]
+pub use interpreter::StatefulInterpreter;
 pub(super) use records::TextRecords;
 pub use run::{ChosenEngine, EngineHost, PackageRun, chosen, set_host};
 pub(super) use run::{EngineChoice, PlanRecorder, records};
