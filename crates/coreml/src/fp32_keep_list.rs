@@ -9,14 +9,15 @@ use galatea_formats::coreml::interpret;
 use galatea_formats::coreml::mil::{
     MilArgument, MilElement, MilFunction, MilOperation, MilType, MilValue,
 };
-use galatea_graph::{Graph, converted};
-use galatea_runtime::RuntimeError;
+use galatea_graph::{Datum, Graph, converted};
 use galatea_runtime::quantize::{NamedInputs, QuantizeContext, watch};
+use galatea_runtime::{OptimiseLevel, RuntimeError, SessionOptions};
 use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor, f16};
 
-use super::convert::{OperationSpan, traced};
+use super::convert::{OperationSpan, convert, traced};
 use super::convert_error::ConvertError;
 use super::convert_options::ConvertOptions;
+use super::engine::agree::{MAX_DIFFERENCE, agree, none_lost};
 use super::prepared::prepared;
 use super::provider::fitted;
 use super::weights::WeightCompression;
@@ -290,17 +291,60 @@ pub fn islands(
             reasons.entry(at).or_insert(reason);
         }
     }
-    let (graph, _) = prepared(graph, &plain)?;
+    let (nodes, _) = prepared(graph, &plain)?;
     let place = |result: &str| {
-        let found = graph.find_value(result);
-        let node = graph.nodes.iter().position(|node| found.is_some() && node.output(0) == found);
-        node.map_or_else(|| result.to_owned(), |index| graph.place(index).to_string())
+        let found = nodes.find_value(result);
+        let node = nodes.nodes.iter().position(|node| found.is_some() && node.output(0) == found);
+        node.map_or_else(|| result.to_owned(), |index| nodes.place(index).to_string())
     };
     let island = |(at, reason): (usize, String)| {
         let result = spans.get(at)?.result.clone();
         Some(Fp32Keep { place: place(&result), result, reason })
     };
-    Ok(reasons.into_iter().filter_map(island).collect())
+    let found: Vec<Fp32Keep> = reasons.into_iter().filter_map(island).collect();
+    let held = ConvertOptions {
+        islands: found.iter().map(|island| island.result.clone()).collect(),
+        ..plain.clone()
+    };
+    let Some(text) = wrong_with(graph, function, &held, context)? else { return Ok(found) };
+    // No value says where: small differences of large ones are lost, for example.
+    let each = spans.iter().enumerate().filter(|(_, span)| !span.result.is_empty() && !span.wide);
+    let each = each.map(|(at, _)| (at, format!("with fewer nodes in FP32, {text}")));
+    Ok(each.filter_map(island).collect())
+}
+
+/// Says how the results of a program of FP16 with its islands differ from those of the program in FP32 by more than FP16
+/// explains; none where they do not.
+fn wrong_with(
+    graph: &Graph,
+    exact: &MilFunction,
+    held: &ConvertOptions,
+    context: &QuantizeContext<'_>,
+) -> Result<Option<String>, ConvertError> {
+    let failed = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
+    let package = convert(graph, held)?;
+    let Some(half) = package.program.functions.get("main") else { return Ok(None) };
+    // No fusions: what an operation gives is rounded before the next one reads it.
+    let plain = SessionOptions { optimise: OptimiseLevel::O1, ..context.session.clone() };
+    let results = |function: &MilFunction| -> Result<Vec<Vec<Datum>>, ConvertError> {
+        let program = interpret("main", function).map_err(|error| failed(&error))?;
+        let samples = fed(graph, &program, context.calibration)?;
+        let context = QuantizeContext { calibration: &samples, session: &plain, ..*context };
+        let mut all = Vec::new();
+        let mut see = |outputs: Vec<Tensor>| -> Result<(), RuntimeError> {
+            let floats = outputs.into_iter().filter(|tensor| tensor.dtype().is_float());
+            all.push(floats.map(Datum::Tensor).collect());
+            Ok(())
+        };
+        watch(&program, &context, &mut see).map_err(|error| failed(&error))?;
+        Ok(all)
+    };
+    let expected = results(exact)?;
+    let found = results(half)?;
+    let mut both = found.iter().zip(&expected);
+    Ok(both.find_map(|(found, expected)| {
+        none_lost(found, expected).and_then(|()| agree(found, expected, MAX_DIFFERENCE)).err()
+    }))
 }
 
 /// The nodes that somebody names, by their names, results or operators, as [`ConvertOptions::islands`] has

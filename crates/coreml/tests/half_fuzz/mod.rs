@@ -34,7 +34,7 @@ const STEADY: f64 = 0.02;
 
 fn count() -> u64 {
     let given = std::env::var("GALATEA_HALF_GRAPHS").ok();
-    given.map_or(150, |text| text.parse().expect("GALATEA_HALF_GRAPHS is a number of graphs"))
+    given.map_or(150, |text| text.parse().unwrap())
 }
 
 fn cpu() -> Vec<Arc<dyn ExecutionProvider>> {
@@ -135,7 +135,8 @@ fn compared(
 ) -> Option<OutputComparison> {
     let package = convert(graph, options).ok()?;
     let program = interpret("main", package.program.functions.get("main")?).ok()?;
-    let exact = Session::new(graph.clone(), &cpu(), &single(OptimiseLevel::O2)).ok()?;
+    // As it stands: a fusion may have numbers where the operators have none.
+    let exact = Session::new(graph.clone(), &cpu(), &single(OptimiseLevel::O0)).ok()?;
     let program = Session::new(program, &cpu(), &single(OptimiseLevel::O1)).ok()?;
     Some(compare(&exact, &program, samples).ok()?.remove(0))
 }

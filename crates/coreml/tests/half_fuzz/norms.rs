@@ -96,7 +96,7 @@ pub(super) fn layer_norm(grower: &mut Grower, x: &FloatValue) -> Option<ValueId>
 
 pub(super) fn group_norm(grower: &mut Grower, x: &FloatValue) -> Option<ValueId> {
     let channels = *x.shape.get(1)?;
-    if x.rank() < 3 || channels % 2 != 0 {
+    if x.rank() < 3 || !channels.is_multiple_of(2) {
         return None;
     }
     let scale = grower.weights(&[channels], 2.0);

@@ -145,7 +145,7 @@ pub(super) fn attention(grower: &mut Grower, x: &FloatValue) -> Option<ValueId> 
 }
 
 pub(super) fn attention_node(grower: &mut Grower, x: &FloatValue) -> Option<ValueId> {
-    if x.rank() != 3 || x.last() % 2 != 0 {
+    if x.rank() != 3 || !x.last().is_multiple_of(2) {
         return None;
     }
     let heads = ("num_heads", AttributeValue::Int(2));
