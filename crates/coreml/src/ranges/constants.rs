@@ -18,7 +18,7 @@ pub(super) const SMALL: f64 = 7.6e-6;
 /// Elements of a large constant that are looked at: every so many.
 const LOOKED_AT: usize = 1 << 14;
 
-/// What FP16 makes of a constant.
+/// Faults of a constant in FP16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConstantFit {
     /// True if it has elements beyond FP16 that are no mask.
@@ -61,7 +61,7 @@ fn sample(tensor: &Tensor) -> Option<Vec<f64>> {
 /// Operators that a small sum or limit matters to: it keeps them from infinities.
 const GUARDED: &[&str] = &["Sqrt", "Log", "Div", "Reciprocal", "Pow"];
 
-/// What constants make of a node.
+/// Effect of constants on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConstantEffect {
     /// True if FP16 does not hold what it computes with.
@@ -113,7 +113,7 @@ pub(super) fn effect_of(ranges: &GraphRanges<'_>, node: &Node) -> ConstantEffect
     effects.fold(ConstantEffect::default(), ConstantEffect::or)
 }
 
-/// What a constant does that is next to nothing.
+/// The effect of a constant that is next to nothing.
 fn of_small(ranges: &GraphRanges<'_>, node: &Node, at: usize, tensor: &Tensor) -> ConstantEffect {
     match (node.op_type.as_str(), at) {
         ("Div", 1) => ConstantEffect::large(),
@@ -133,7 +133,7 @@ fn of_small(ranges: &GraphRanges<'_>, node: &Node, at: usize, tensor: &Tensor) -
     }
 }
 
-/// What a constant does that FP16 does not hold.
+/// The effect of a constant that FP16 does not hold.
 fn of_large(node: &Node, at: usize) -> ConstantEffect {
     match (node.op_type.as_str(), at) {
         ("Div", 1) => ConstantEffect::small(),

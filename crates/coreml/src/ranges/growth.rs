@@ -5,7 +5,8 @@ use galatea_graph::ops::math::{Unary, UnaryKind};
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Node, ValueId};
 
-use super::{GraphRanges, LONG, interval};
+use super::patterns::{moves, subtracts_extreme};
+use super::{GraphRanges, LONG};
 
 /// Operators that values pass on the way, and how many at most.
 const PASSED: &[&str] = &["Add", "Sub", "Mul", "Sum", "Neg", "Identity", "Max", "Clip"];
@@ -45,20 +46,10 @@ fn is_square(ranges: &GraphRanges<'_>, node: &Node) -> bool {
 /// Returns whether a node's input is a value less its greatest element: its exponentials are 1 at most.
 fn is_below_extreme(ranges: &GraphRanges<'_>, node: &Node) -> bool {
     let mut from = node.input(0).and_then(|id| ranges.producer(id));
-    while let Some(found) = from.filter(|found| interval::moves(found)) {
+    while let Some(found) = from.filter(|found| moves(found)) {
         from = found.input(0).and_then(|id| ranges.producer(id));
     }
     from.is_some_and(|node| subtracts_extreme(ranges, node))
-}
-
-/// Returns whether a node subtracts from a value its greatest element.
-pub(super) fn subtracts_extreme(ranges: &GraphRanges<'_>, node: &Node) -> bool {
-    let extreme = node.input(1).and_then(|id| ranges.producer(id));
-    let is_max = |found: &Node| {
-        let reduce = found.operator::<Reduce>().map(|reduce| reduce.kind);
-        reduce == Some(ReduceKind::Max) && found.input(0) == node.input(0)
-    };
-    node.op_type == "Sub" && extreme.is_some_and(is_max)
 }
 
 /// Returns whether a value reaches one of some operators through sums and factors.
@@ -73,7 +64,7 @@ pub(super) fn tamed(ranges: &GraphRanges<'_>, value: ValueId, by: &[&str]) -> bo
                 .operator::<Reduce>()
                 .is_some_and(|reduce| matches!(reduce.kind, ReduceKind::Sum | ReduceKind::Mean));
             let passes = sum
-                || interval::moves(node)
+                || moves(node)
                 || PASSED.contains(&node.op_type.as_str())
                 || node.operator::<Unary>().is_some_and(|one| one.kind == UnaryKind::Neg);
             if let Some(next) = node.output(0).filter(|_| passes && passed < MAX_PASSED) {

@@ -8,89 +8,9 @@ use galatea_graph::ops::reduce::{Reduce, ReduceKind};
 use galatea_graph::{Node, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use super::{GraphRanges, LARGEST, growth, products};
-
-/// All numbers from one to another, both included.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct NumberInterval {
-    low: f64,
-    high: f64,
-}
-
-impl NumberInterval {
-    /// The interval between two numbers; none where one of them is infinite or no number.
-    pub(super) fn new(low: f64, high: f64) -> Option<Self> {
-        (low.is_finite() && high.is_finite() && low <= high).then_some(Self { low, high })
-    }
-
-    /// All numbers whose magnitude is at most this.
-    pub(super) fn around(most: f64) -> Option<Self> {
-        Self::new(-most, most)
-    }
-
-    /// The largest magnitude.
-    pub(super) fn largest(self) -> f64 {
-        self.low.abs().max(self.high.abs())
-    }
-
-    /// The number halfway between its ends.
-    pub(super) fn middle(self) -> f64 {
-        f64::midpoint(self.low, self.high)
-    }
-
-    /// Half of the distance between its ends.
-    pub(super) fn radius(self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    fn join(self, other: Self) -> Self {
-        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
-    }
-
-    pub(super) fn plus(self, other: Self) -> Option<Self> {
-        Self::new(self.low + other.low, self.high + other.high)
-    }
-
-    fn times(self, other: Self) -> Option<Self> {
-        let ends = [
-            self.low * other.low,
-            self.low * other.high,
-            self.high * other.low,
-            self.high * other.high,
-        ];
-        let low = ends.into_iter().fold(f64::INFINITY, f64::min);
-        Self::new(low, ends.into_iter().fold(f64::NEG_INFINITY, f64::max))
-    }
-
-    fn negative(self) -> Self {
-        Self { low: -self.high, high: -self.low }
-    }
-
-    fn magnitude(self) -> Self {
-        let low = if self.low <= 0.0 && self.high >= 0.0 {
-            0.0
-        } else {
-            self.low.abs().min(self.high.abs())
-        };
-        Self { low, high: self.largest() }
-    }
-
-    fn square(self) -> Option<Self> {
-        let size = self.magnitude();
-        Self::new(size.low * size.low, size.high * size.high)
-    }
-
-    /// Range that a function that rises makes of it.
-    fn rising(self, function: impl Fn(f64) -> f64) -> Option<Self> {
-        Self::new(function(self.low), function(self.high))
-    }
-
-    /// One over it; none where it has a zero.
-    pub(super) fn inverse(self) -> Option<Self> {
-        let apart = self.low > 0.0 || self.high < 0.0;
-        if apart { Self::new(1.0 / self.high, 1.0 / self.low) } else { None }
-    }
-}
+use super::number_interval::NumberInterval;
+use super::patterns::{moves, subtracts_extreme};
+use super::{GraphRanges, LARGEST, products};
 
 /// Values that a type of few bits holds.
 pub(super) fn of_type(dtype: DataType) -> Option<NumberInterval> {
@@ -133,37 +53,6 @@ pub(super) fn of_constant(tensor: &Tensor) -> Option<NumberInterval> {
     NumberInterval::new(low, all.into_iter().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Operators that give elements of their first input, or zeros.
-const MOVED: &[&str] = &[
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-    "Slice",
-    "Gather",
-    "GatherElements",
-    "GatherND",
-    "Split",
-    "Expand",
-    "Tile",
-    "Identity",
-    "Dropout",
-    "DepthToSpace",
-    "SpaceToDepth",
-    "MaxPool",
-    "AveragePool",
-    "GlobalMaxPool",
-    "GlobalAveragePool",
-    "Trilu",
-    "Compress",
-];
-
-/// Returns whether an operator gives elements of its first input, or means of them.
-pub(super) fn moves(node: &Node) -> bool {
-    node.domain.is_empty() && MOVED.contains(&node.op_type.as_str())
-}
-
 /// The interval that the first result of a node lies in; none where nothing is known.
 pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInterval> {
     if let Some(operator) = node.operator::<FusedMatMul>() {
@@ -200,7 +89,7 @@ pub(super) fn of_node(ranges: &GraphRanges<'_>, node: &Node) -> Option<NumberInt
         }
         "CumSum" => terms(of(0)?, ranges.shape(node.input(0)?)?.into_iter().max()?),
         "Softmax" | "Hardmax" => NumberInterval::new(0.0, 1.0),
-        "Sub" if growth::subtracts_extreme(ranges, node) => {
+        "Sub" if subtracts_extreme(ranges, node) => {
             of(0).and_then(|own| NumberInterval::new(own.low - own.high, 0.0))
         }
         "Where" => Some(of(1)?.join(of(2)?)),
@@ -415,20 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_what_their_elements_give() {
-        let a = interval(-2.0, 3.0);
-        let b = interval(-5.0, 1.0);
-        assert_eq!(a.times(b), Some(interval(-15.0, 10.0)));
-        assert_eq!(a.plus(b), Some(interval(-7.0, 4.0)));
-        assert_eq!(a.square(), Some(interval(0.0, 9.0)));
-        assert_eq!((a.magnitude(), a.largest()), (interval(0.0, 3.0), 3.0));
-        assert_eq!((a.inverse(), interval(2.0, 4.0).inverse()), (None, Some(interval(0.25, 0.5))));
-        assert_eq!(interval(0.0, 1000.0).rising(f64::exp), None);
-        assert_eq!(terms(interval(1.0, 2.0), 10), Some(interval(0.0, 20.0)));
-    }
-
-    #[test]
     fn types_and_constants_have_intervals() {
+        assert_eq!(terms(interval(1.0, 2.0), 10), Some(interval(0.0, 20.0)));
         assert_eq!(of_type(DataType::Uint8), Some(interval(0.0, 255.0)));
         assert_eq!(of_type(DataType::Int64), None);
         assert_eq!(of_constant(&Tensor::vector(vec![3_i8, -4])), Some(interval(-4.0, 3.0)));

@@ -9,6 +9,8 @@
 mod constants;
 mod growth;
 mod interval;
+mod number_interval;
+mod patterns;
 mod products;
 
 use galatea_graph::ops::reduce::{Reduce, ReduceKind};
@@ -16,7 +18,7 @@ use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
 use galatea_tensor::{DataType, OrderedMap, OrderedSet, Tensor};
 
 use constants::ConstantEffect;
-use interval::NumberInterval;
+use number_interval::NumberInterval;
 
 /// The largest number of FP16.
 const LARGEST: f64 = 65_504.0;
@@ -182,7 +184,7 @@ impl GraphRanges<'_> {
     fn visit(&mut self, index: usize, node: &Node) {
         let found = interval::of_node(self, node);
         for &id in node.outputs.iter().flatten() {
-            let same = node.output(0) == Some(id) || interval::moves(node);
+            let same = node.output(0) == Some(id) || patterns::moves(node);
             if let (true, Some(slot)) = (same, self.intervals.get_mut(id.index())) {
                 *slot = found;
             }
@@ -224,7 +226,7 @@ impl GraphRanges<'_> {
     fn is_light(&self, node: &Node) -> bool {
         let name = node.op_type.as_str();
         let bounded = node.output(0).is_some_and(|id| self.interval(id).is_some());
-        interval::moves(node)
+        patterns::moves(node)
             || node.operator::<Reduce>().is_some()
             || [NORMALS, KEEPERS].iter().any(|names| names.contains(&name))
             || name == "Div"
@@ -251,7 +253,7 @@ impl GraphRanges<'_> {
             None => None,
             Some(_) if self.scales(node).is_some() => Some(Fp16Excess::Scaled),
             Some(_) if bounded => None,
-            Some(Fp16Excess::Scaled) => interval::moves(node).then_some(Fp16Excess::Scaled),
+            Some(Fp16Excess::Scaled) => patterns::moves(node).then_some(Fp16Excess::Scaled),
             Some(_) if NORMALS.contains(&name) || name == "Div" || self.is_by_factor(node) => None,
             Some(read) => self.keeps(node).then_some(read),
         };
@@ -307,7 +309,7 @@ impl GraphRanges<'_> {
     /// Returns whether a node gives numbers as large as those that it reads.
     fn keeps(&self, node: &Node) -> bool {
         let name = node.op_type.as_str();
-        interval::moves(node) || KEEPERS.contains(&name) || node.operator::<Reduce>().is_some()
+        patterns::moves(node) || KEEPERS.contains(&name) || node.operator::<Reduce>().is_some()
     }
 
     /// Returns whether a node gives sums that are larger than what they are made of.
@@ -406,5 +408,5 @@ impl GraphRanges<'_> {
 fn makes_scales(node: &Node) -> bool {
     const MAKERS: &[&str] =
         &["Mul", "Div", "Reciprocal", "DynamicQuantizeLinear", "Cast", "Max", "Clip"];
-    node.domain.is_empty() && (MAKERS.contains(&node.op_type.as_str()) || interval::moves(node))
+    node.domain.is_empty() && (MAKERS.contains(&node.op_type.as_str()) || patterns::moves(node))
 }

@@ -4,7 +4,7 @@ use galatea_graph::ops::fused::{FusedActivation, FusedMatMul};
 use galatea_graph::{Node, converted};
 use galatea_tensor::DataType;
 
-use super::interval::NumberInterval;
+use super::number_interval::NumberInterval;
 use super::{GraphRanges, LARGEST};
 
 /// Matrices of more elements are not looked at.
@@ -13,7 +13,7 @@ const LOOKED_AT: usize = 1 << 18;
 /// How many deviations from what is expected a sum may be: more is nothing that data gives.
 const DEVIATIONS: f64 = 4.0;
 
-/// What the columns of a matrix sum up to, the most of any of them.
+/// Sums over the columns of a matrix, the most of any of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct ColumnSums {
     /// Magnitude of the sum.
@@ -35,7 +35,7 @@ pub(super) fn of_product(ranges: &GraphRanges<'_>, node: &Node) -> Option<Number
     (most <= LARGEST || expected > LARGEST).then_some(bound)
 }
 
-/// That of a product with what is fused to it.
+/// The interval of a product with a bias and an activation.
 pub(super) fn of_fused(
     ranges: &GraphRanges<'_>,
     node: &Node,
