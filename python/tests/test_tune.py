@@ -1,8 +1,13 @@
 """`galatea tune` and `galatea hwbench`: records are kept, merged and read, and every kernel is timed."""
 
 import json
+import shutil
+import time
+import urllib.request
 
-from conftest import SAMPLES
+import pytest
+
+from conftest import SAMPLES, until
 from server import run_to_end
 
 DIGITS = SAMPLES / "digits" / "1" / "model.onnx"
@@ -90,3 +95,111 @@ def test_the_chip_is_described_as_far_as_it_is_known(program):
     assert set(found["kernels"]) == {"f32", "bf16", "int8"}
     assert sum(kind["cores"] for kind in found["cores"]) >= 1
     assert None not in found.values()
+def tuning(server, model="digits"):
+    """The metrics of a model's kernel tuning, and the number of records, by the ends of their names."""
+    with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    found = {}
+    for line in lines:
+        if line.startswith("galatea_tuning_") and (f'"{model}"' in line or "{" not in line):
+            name, value = line.rsplit(" ", 1)
+            found[name.removeprefix("galatea_tuning_").split("{")[0]] = float(value)
+    return found
+
+
+def digits(folder, metal):
+    """A repository with the sample `digits`, which has this `metal_config`."""
+    shutil.copytree(SAMPLES / "digits", folder / "digits")
+    (folder / "digits" / "metal_config.json").write_text(json.dumps(metal))
+    return ["--model-repository", folder, "--provider=cpu", "--auto-tuning-share=1"]
+
+
+def asked(server):
+    """The sample request, and the first of its answers."""
+    body = (SAMPLES / "digits" / "sample_input.json").read_bytes()
+    request = urllib.request.Request(f"http://{server.http}/v2/models/digits/infer", data=body)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.loads(answer.read())["outputs"][0]["data"]
+
+
+def test_kernels_are_measured_while_a_server_is_idle(program, start, tmp_path):
+    cache = tmp_path / "cache"
+    models = digits(tmp_path / "models", {"enable_auto_tuning": True, "auto_tuning_seconds": 20})
+    server = start(*models, "--cache-dir", cache)
+    before = asked(server)
+    until(lambda: tuning(server).get("settled") == 1, "the end of the measurements")
+    found = tuning(server)
+    assert found["measured_total"] > 0 and found["records"] == found["measured_total"], found
+    assert 0 < found["seconds_total"] <= 21, found
+    assert asked(server) == pytest.approx(before, abs=1e-5)
+    assert server.stop() == 0
+    assert any("measured" in line and "while the server was idle" in line for line in server.log)
+    file = next(cache.rglob("tuning.jsonl"))
+    head, *records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(records) == found["records"]
+    # The next start finds them, and so does `explain`.
+    again = start(*models, "--cache-dir", cache)
+    until(lambda: tuning(again).get("settled") == 1, "the look at the records")
+    assert tuning(again)["measured_total"] == 0
+    assert tuning(again)["records"] == found["records"]
+    again.stop()
+    status, log = run_to_end(program, "explain", tmp_path / "models" / "digits", "--cache-dir", cache)
+    assert status == 0 and "choices between kernels have a record" in log, log
+    assert all(record["choice"] in log for record in records if record["family"].startswith("conv")), log
+    # Records of another chip are not used, and stay.
+    for record in records:
+        record["machine"] = record["machine"].replace(record["machine"].split(",")[0], "another chip")
+    file.write_text("".join(json.dumps(line) + "\n" for line in [head, *records]))
+    third = start(*models, "--cache-dir", cache)
+    until(lambda: tuning(third).get("settled") == 1, "the end of the measurements")
+    assert tuning(third)["measured_total"] > 0
+    third.stop()
+    assert sum('"another chip' in line for line in file.read_text().splitlines()) == len(records)
+
+
+def test_nothing_is_measured_under_load(start, tmp_path):
+    server = start(*digits(tmp_path / "models", {"enable_auto_tuning": True}), "--cache-dir", tmp_path / "cache")
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        asked(server)
+    assert tuning(server)["measured_total"] == 0
+    assert not list((tmp_path / "cache").rglob("tuning.jsonl"))
+    until(lambda: tuning(server)["measured_total"] > 0, "a measurement without requests")
+
+
+@pytest.mark.parametrize(("metal", "flags", "measures"), [
+    ({}, [], False),
+    ({}, ["--auto-tuning=always"], True),
+    ({"enable_auto_tuning": False}, ["--auto-tuning=always"], False),
+    ({"preset": "low_latency"}, [], True),
+    ({"enable_auto_tuning": False}, ['--metal-config={"enable_auto_tuning": true}'], False),
+    ({}, ['--metal-config={"enable_auto_tuning": true}'], True),
+])
+def test_fields_and_flags_say_whose_kernels_are_measured(start, tmp_path, metal, flags, measures):
+    arguments = digits(tmp_path / "models", metal)
+    # Models are measured in the order of their names: this one is the last.
+    digits(tmp_path / "other", {"enable_auto_tuning": True, "auto_tuning_seconds": 1})
+    shutil.move(tmp_path / "other" / "digits", tmp_path / "models" / "eager")
+    config = tmp_path / "models" / "eager" / "config.pbtxt"
+    config.write_text(config.read_text().replace('"digits"', '"eager"'))
+    server = start(*arguments, *flags, "--auto-tuning-seconds=1", "--cache-dir", tmp_path / "cache")
+    until(lambda: tuning(server, "eager").get("settled") == 1, "the measurements of the other model")
+    assert (tuning(server, "digits").get("measured_total", 0) > 0) == measures
+
+
+def test_a_server_may_measure_nothing(start, tmp_path):
+    server = start(*digits(tmp_path / "models", {"enable_auto_tuning": True}), "--auto-tuning=never")
+    assert any("--auto-tuning=never measures nothing" in line for line in server.log)
+    assert tuning(server) == {}
+
+
+@pytest.mark.parametrize(("flag", "said"), [
+    ("--auto-tuning=often", "never"),
+    ("--auto-tuning-seconds=0", "from 1 to 86400"),
+    ("--auto-tuning-share=0", "expected a share of a core above 0 and up to 1"),
+    ("--auto-tuning-share=much", "'much' found"),
+])
+def test_wrong_limits_of_tuning_are_named(program, tmp_path, flag, said):
+    (tmp_path / "models").mkdir()
+    status, log = run_to_end(program, "serve", "--model-repository", tmp_path / "models", flag)
+    assert status != 0 and said in log, log

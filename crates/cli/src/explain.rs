@@ -11,7 +11,7 @@ use galatea_runtime::{PlacementReport, Run, RuntimeError, Session, SessionExplan
 use super::arguments::{number, path, purpose};
 use super::generate::{self, ShapeChoices};
 use super::model::{self, GpuMemoryChoice, SessionChoices, ThreadChoice};
-use super::{chunk_facts, explain_settings, measurement, say};
+use super::{chunk_facts, engine, explain_kernels, explain_settings, measurement, say};
 use crate::table::table;
 
 /// Command line of `galatea explain`.
@@ -76,10 +76,12 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> 
         false => None,
     };
     let settings = explain_settings::text(given, arguments.metal_config.as_deref().unwrap_or(""))?;
+    let kernels = kernels(&session, arguments);
     let mut explained = session.explain();
     if !arguments.brief {
         say(explained.to_string().trim_end());
         measured.iter().for_each(|measured| say(&measured.text(&explained)));
+        kernels.iter().for_each(|kernels| say(kernels));
         settings.iter().for_each(|settings| say(settings));
         return Ok(ExitCode::SUCCESS);
     }
@@ -88,8 +90,19 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> 
     }
     explained.notes.drain(..).for_each(|note| say(&format!("note: {note}")));
     measured.iter().for_each(|measured| say(&measured.text(&explained)));
+    kernels.iter().for_each(|kernels| say(kernels));
     settings.iter().for_each(|settings| say(settings));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The records of the model's kernels, for one row, for `--batch` and for what the model's configuration prefers.
+fn kernels(session: &Session, arguments: &ExplainArguments) -> Option<String> {
+    let mut rows = explain_settings::expected_rows(&arguments.model);
+    if !rows.contains(&arguments.batch) {
+        rows.push(arguments.batch);
+    }
+    let found = explain_kernels::text(session, &rows, engine().tuning_records());
+    found.unwrap_or_else(|error| Some(format!("choices between kernels are not listed: {error}")))
 }
 
 /// Times of a measured run.

@@ -45,6 +45,12 @@ pub(super) fn text(path: &Path, flag: &str) -> Result<Option<String>, String> {
     Ok(Some(table(&["metal_config", "Value", "From"], rows)))
 }
 
+/// Rows of the runs that a server expects of a model: of one where no configuration says anything.
+pub(super) fn expected_rows(path: &Path) -> Vec<usize> {
+    let config = folder(path).and_then(|folder| read(&folder).ok());
+    config.map_or_else(|| vec![1], |config| galatea_serving::backend::graph::expected_rows(&config))
+}
+
 fn row(setting: &MetalSetting) -> [String; 3] {
     let preset = if setting.preset { ", by its preset" } else { "" };
     let from = format!("{}{preset}", setting.place);

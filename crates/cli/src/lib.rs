@@ -20,6 +20,7 @@ mod convert_choices;
 mod core_ml_worker;
 mod describe;
 mod explain;
+mod explain_kernels;
 mod explain_settings;
 pub mod flags;
 mod generate;

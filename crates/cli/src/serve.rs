@@ -9,7 +9,9 @@ use std::time::Duration;
 use galatea::devices::SoftwareGpus;
 use galatea::power::{self, PowerOverrides};
 use galatea::profile::ProfileRequest;
-use galatea::{ErrorKind, RepositoryOptions, Server, gpus, host, memory_limit, models};
+use galatea::{
+    ErrorKind, KernelTuningOptions, RepositoryOptions, Server, gpus, host, memory_limit, models,
+};
 use galatea_apple::qos::ThreadQos;
 use galatea_providers::HostCores;
 use galatea_server::options::ServerOptions;
@@ -184,6 +186,21 @@ fn repository_options(flags: &ServerFlags) -> Result<RepositoryOptions, String> 
         disabled_backends: flags.all("disable-backends").to_vec(),
         backends: Vec::new(),
         power: power::settings(power_overrides(flags), &metal_config(flags)?)?,
+        tuning: tuning(flags)?,
+    })
+}
+
+/// Reads whose kernels are measured while the server is idle, and within which limits.
+fn tuning(flags: &ServerFlags) -> Result<KernelTuningOptions, String> {
+    let models = flags.text("auto-tuning").parse();
+    let text = flags.text("auto-tuning-share");
+    let share = text.trim().parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    Ok(KernelTuningOptions {
+        models: models.map_err(|error| format!("--auto-tuning: {error}"))?,
+        time: Duration::from_secs(flags.number("auto-tuning-seconds")),
+        share: share.ok_or_else(|| {
+            format!("--auto-tuning-share: '{text}' found, expected a share of a core above 0 and up to 1")
+        })?,
     })
 }
 

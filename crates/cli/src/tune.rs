@@ -56,7 +56,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
     let left_out = 0;
     let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
     if arguments.list || arguments.compare.is_some() {
-        let mut problems = work.problems(&galatea_providers::machine())?;
+        let mut problems = work.problems(&tuning::machine())?;
         match &arguments.compare {
             None => tune_compare::list(&problems, json),
             Some(names) => {
@@ -141,7 +141,7 @@ impl TuneWork<'_> {
     /// many threads they do. Gives the new records, which are kept as they come.
     fn run(&mut self, time: Duration) -> Result<TuningDatabase, String> {
         let start = Instant::now();
-        let machine = galatea_providers::machine();
+        let machine = tuning::machine();
         let mut found = TuningDatabase::default();
         for (round, share) in [(TuneRound::Algorithms, 0.5), (TuneRound::Threads, 1.0)] {
             let mut problems = self.problems(&machine)?;
@@ -246,7 +246,7 @@ enum TuneRound {
 
 impl TuneRound {
     fn has(self, problem: &TuningProblem) -> bool {
-        problem.family.starts_with("threads ") == (self == Self::Threads)
+        problem.is_about_threads() == (self == Self::Threads)
     }
 }
 

@@ -1,13 +1,16 @@
 //! The devices of this machine, and what all models on them share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use galatea_runtime::device_selector::{ComputeDevices, DeviceReport, ExecutionGoal};
+use galatea_runtime::tune::{ChoiceSource, TuningCache};
 use galatea_runtime::{PlacementOptions, TurnSource};
 
 use crate::gpus::GpuPool;
+use crate::kernel_tuning::KernelTuningState;
 use crate::power::PowerControl;
 use crate::profile::{ProfileSources, Profiler};
+use crate::tuning::{self, TuningRecords};
 
 /// The devices of this machine, with what all models on them share: open GPUs, queues, power and profiles.
 ///
@@ -28,6 +31,8 @@ struct EngineState {
     gpus: Arc<GpuPool>,
     power: Arc<PowerControl>,
     profiler: Arc<Profiler>,
+    records: OnceLock<Arc<TuningRecords>>,
+    tuning: Arc<KernelTuningState>,
 }
 
 impl Default for Engine {
@@ -37,7 +42,9 @@ impl Default for Engine {
         let power = Arc::new(PowerControl::new(Arc::clone(&devices)));
         let sources = ProfileSources { gpus: Arc::clone(&gpus), power: Arc::clone(&power) };
         let profiler = Arc::new(Profiler::new(sources));
-        Self(Arc::new(EngineState { devices, gpus, power, profiler }))
+        let records = OnceLock::new();
+        let tuning = Arc::default();
+        Self(Arc::new(EngineState { devices, gpus, power, profiler, records, tuning }))
     }
 }
 
@@ -89,6 +96,35 @@ impl Engine {
     #[must_use]
     pub fn profiler(&self) -> &Arc<Profiler> {
         &self.0.profiler
+    }
+
+    /// Returns the records of the tuner for this machine. The file is read when they are first asked for.
+    ///
+    /// ```
+    /// let records = galatea::Engine::new().tuning_records().count();
+    /// println!("{records} choices were measured on this machine");
+    /// ```
+    #[must_use]
+    pub fn tuning_records(&self) -> &Arc<TuningRecords> {
+        self.0.records.get_or_init(|| Arc::new(TuningRecords::at(tuning::usual_file())))
+    }
+
+    /// Returns the records for sessions, with what others have written meanwhile.
+    pub(crate) fn choices(&self) -> ChoiceSource {
+        let records = self.tuning_records();
+        records.refresh();
+        ChoiceSource(Some(Arc::clone(records) as Arc<dyn TuningCache>))
+    }
+
+    /// Returns what a server measures of kernels while it is idle.
+    ///
+    /// ```
+    /// // No server runs.
+    /// assert!(galatea::Engine::new().kernel_tuning().versions().is_empty());
+    /// ```
+    #[must_use]
+    pub fn kernel_tuning(&self) -> &Arc<KernelTuningState> {
+        &self.0.tuning
     }
 
     /// Returns the devices with the work that waits for them.

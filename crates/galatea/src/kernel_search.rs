@@ -134,7 +134,7 @@ impl Model {
         let failed = Error::of(ErrorKind::File);
         let existing = file.filter(|file| file.exists()).map(tuning::load).transpose();
         let mut known = existing.map_err(failed)?.unwrap_or_else(TuningDatabase::default);
-        let machine = galatea_providers::machine();
+        let machine = tuning::machine();
         let begin = Instant::now();
         let count = problems.len();
         let mut tuned = Vec::new();

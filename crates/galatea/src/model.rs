@@ -7,7 +7,7 @@ use galatea_serving::graph_model::{self, FunctionInterface, ModelFormat, RunStat
 use galatea_serving::model_cache::{self, ModelCache, SessionOrigin};
 use galatea_tensor::{DataType, Tensor};
 
-use crate::{Engine, Error, ErrorKind, files, tuning};
+use crate::{Engine, Error, ErrorKind, files};
 
 /// Options for loading a model.
 ///
@@ -95,7 +95,7 @@ impl Engine {
             threads: options.threads,
             optimise: options.level.unwrap_or_else(|| usual_level(device)),
             precision: options.precision,
-            choices: tuning::choices(),
+            choices: self.choices(),
             pace: self.power().pace(),
             watch: self.profiler().watch(&path.display().to_string()),
             ..SessionOptions::default()

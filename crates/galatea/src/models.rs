@@ -17,14 +17,13 @@ use galatea_serving::backend::llm::{
     metal_options,
 };
 use galatea_serving::backend::python::{PythonBackend, PytorchBackend, TensorflowBackend};
-use galatea_serving::backend::{CheckpointHandle, ModelBackend};
+use galatea_serving::backend::{CheckpointHandle, KernelTuningPolicy, ModelBackend};
 use galatea_serving::config::MetalConfig;
 use galatea_serving::model_cache::ModelCache;
 use galatea_tensor::OrderedMap;
 
 use crate::Engine;
 use crate::chunks::ChunkRunner;
-use crate::tuning;
 use crate::{devices, placement_file};
 
 /// Tokens of a guess, and last tokens that are looked up, where nothing is said.
@@ -82,6 +81,8 @@ pub struct ModelMachine {
     pub shared: devices::ProviderList,
     /// Routing that divides runs between these devices, if they are divided.
     pub routing: Option<PlacementOptions>,
+    /// Policy on tuning kernels in idle moments.
+    pub tuning: KernelTuningPolicy,
 }
 
 impl Engine {
@@ -103,7 +104,7 @@ impl Engine {
         machine: ModelMachine,
     ) -> Vec<Arc<dyn ModelBackend>> {
         let options = SessionOptions {
-            choices: tuning::choices(),
+            choices: self.choices(),
             // Who wants no files of models wants none of what they took.
             ways: cache.is_some().then(placement_file::records).unwrap_or_default(),
             pace: self.power().pace(),
@@ -114,13 +115,13 @@ impl Engine {
             ..SessionOptions::default()
         };
         let core_ml = GraphBackend::core_ml(devices::processor(), options.clone());
-        let ModelMachine { gpus, shared, routing } = machine;
+        let ModelMachine { gpus, shared, routing, tuning } = machine;
         let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(devices::optional());
         let core_ml = core_ml.with_shared(shared.clone(), routing.clone());
-        let core_ml = core_ml.with_power(self.model_power());
+        let core_ml = core_ml.with_power(self.model_power()).with_tuning(tuning);
         let onnx = GraphBackend::onnx(devices::processor(), options).with_gpus(gpus);
         let onnx = onnx.with_optional(devices::optional()).with_shared(shared, routing);
-        let onnx = onnx.with_power(self.model_power()).with_cache(cache);
+        let onnx = onnx.with_power(self.model_power()).with_cache(cache).with_tuning(tuning);
         let metal = MetalBackend::of_formats(&onnx, &core_ml).map(shared_backend);
         let llm = LlmBackend::within(&self.checkpoints(defaults), &ModelMemory::new(limit));
         let tensorflow = TensorflowBackend::of_platforms().map(shared_backend);
@@ -207,7 +208,7 @@ impl Engine {
         let settings: OrderedMap<String, String> = settings.collect();
         let engine = ChunkRunner::named(unit, &settings);
         options.chunk_engine = engine.map_err(|error| refused("worker", error))?;
-        options.session.choices = tuning::choices();
+        options.session.choices = self.choices();
         options.session.pace = self.power().pace();
         let engine = &mut options.engine;
         engine.context = arguments.max_model_len;

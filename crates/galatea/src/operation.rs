@@ -4,7 +4,7 @@ use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
 use galatea_runtime::{Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
-use crate::{Engine, Error, ErrorKind, tuning};
+use crate::{Engine, Error, ErrorKind};
 
 /// Matrix multiplication (GEMM): `alpha · A · B + beta · C` of FP32, where C is optional.
 ///
@@ -146,7 +146,7 @@ impl Engine {
         let providers = self.graph_providers(device).map_err(Error::of(ErrorKind::Device))?;
         let options = SessionOptions {
             routing: self.routing(device, &providers),
-            choices: tuning::choices(),
+            choices: self.choices(),
             pace: self.power().pace(),
             watch: self.profiler().watch(settings.name()),
             ..SessionOptions::default()

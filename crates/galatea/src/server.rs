@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use galatea_runtime::power::PowerSettings;
-use galatea_serving::backend::ModelBackend;
+use galatea_serving::backend::{KernelTuningPolicy, ModelBackend};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::request::{InferenceRequest, InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, ShutdownReport};
@@ -15,6 +15,7 @@ use galatea_tensor::Tensor;
 use crate::background_tuning::TuningThread;
 use crate::devices::{AUTO, SoftwareGpus};
 use crate::disabled::without_disabled;
+use crate::kernel_tuning::KernelTuningOptions;
 use crate::memory_limit::MemoryBound;
 use crate::models::{CheckpointDefaults, ModelMachine};
 use crate::power::PowerWatch;
@@ -53,6 +54,8 @@ pub struct RepositoryOptions {
     pub backends: Vec<Arc<dyn ModelBackend>>,
     /// Power and heat that the models may cause.
     pub power: PowerSettings,
+    /// Tuning of kernels in idle moments.
+    pub tuning: KernelTuningOptions,
 }
 
 impl Default for RepositoryOptions {
@@ -69,6 +72,7 @@ impl Default for RepositoryOptions {
             disabled_backends: Vec::new(),
             backends: Vec::new(),
             power: PowerSettings::default(),
+            tuning: KernelTuningOptions::default(),
         }
     }
 }
@@ -147,7 +151,7 @@ impl Server {
             options.model_cache,
             options.checkpoints,
             options.model_memory,
-            ModelMachine { gpus, shared, routing },
+            ModelMachine { gpus, shared, routing, tuning: policy(&options.tuning) },
         );
         let all = options.backends.into_iter().chain(own).collect();
         let backends = without_disabled(all, &options.disabled_backends);
@@ -156,7 +160,7 @@ impl Server {
             .map_err(|error| Error::new(ErrorKind::Server, error.nested()))?;
         Ok(Self {
             _power: PowerWatch::start(engine.power(), options.power, &core),
-            _tuning: TuningThread::start(engine, &core),
+            _tuning: TuningThread::start(engine, &core, options.tuning.share),
             core,
             engine: engine.clone(),
             backends,
@@ -246,6 +250,12 @@ impl Server {
     pub fn stop(self, timeout: Duration) -> ShutdownReport {
         self.core.shutdown(timeout)
     }
+}
+
+/// Policy on tuning kernels that all backends share.
+fn policy(options: &KernelTuningOptions) -> KernelTuningPolicy {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    KernelTuningPolicy { models: options.models, time: options.time, cores }
 }
 
 fn input(name: &str, tensor: &Tensor) -> InputTensor {

@@ -4,9 +4,12 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{PoisonError, RwLock};
+use std::time::SystemTime;
 
-use galatea_runtime::tune::{ChoiceSource, MachineTuning, TuningDatabase, TuningKey, TuningRecord};
+use galatea_runtime::tune::{
+    ConfigSpace, MachineTuning, TuningCache, TuningDatabase, TuningKey, TuningProblem, TuningRecord,
+};
 use galatea_serving::model_cache::ModelCache;
 use serde_json::{Value, json};
 
@@ -23,20 +26,114 @@ pub fn usual_file() -> Option<PathBuf> {
     Some(ModelCache::default_folder()?.with_file_name("tuning.jsonl"))
 }
 
-/// Loads the measurements of this machine for sessions. The source is empty if the usual file is missing, or
-/// broken, which is logged.
-pub fn choices() -> ChoiceSource {
-    let Some(path) = usual_file().filter(|path| path.is_file()) else {
-        return ChoiceSource::default();
-    };
-    match load(&path) {
-        Ok(database) => {
-            let machine = galatea_providers::machine();
-            ChoiceSource(Some(Arc::new(MachineTuning { database, machine })))
+/// The machine of keys: chip, instruction set, cores and system, and the version of the program, whose kernels are those
+/// that were measured.
+#[must_use]
+pub fn machine() -> String {
+    format!("{}; {}", galatea_providers::machine(), env!("CARGO_PKG_VERSION"))
+}
+
+/// Records of this machine that grow while sessions look at them. Each new one is written to the file at once.
+#[derive(Debug)]
+pub struct TuningRecords {
+    /// File beside the cache of prepared models; `None` where records live as long as the process.
+    path: Option<PathBuf>,
+    machine: String,
+    known: RwLock<KnownRecords>,
+}
+
+/// Records, and the file that they were read from.
+#[derive(Debug, Default)]
+struct KnownRecords {
+    database: TuningDatabase,
+    /// Time at which the file was written that was read last.
+    read: Option<SystemTime>,
+}
+
+impl TuningRecords {
+    /// Reads the records of a file. They are empty if it is missing, or broken, which is logged.
+    #[must_use]
+    pub fn at(path: Option<PathBuf>) -> Self {
+        let records = Self { path, machine: machine(), known: RwLock::default() };
+        records.refresh();
+        records
+    }
+
+    /// Reads the file again where somebody has written it since.
+    pub fn refresh(&self) {
+        let Some(path) = &self.path else { return };
+        let Ok(written) = fs::metadata(path).and_then(|found| found.modified()) else { return };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.read == Some(written) {
+            return;
         }
-        Err(error) => {
-            tracing::warn!("the tuning database is left out: {error}");
-            ChoiceSource::default()
+        known.read = Some(written);
+        match load(path) {
+            Ok(database) => known.database.merge(database),
+            Err(error) => tracing::warn!("the tuning database is left out: {error}"),
+        }
+    }
+
+    /// Returns the number of records of this machine.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mine = |key: &TuningKey| {
+            let rest = key.machine.strip_prefix(&self.machine);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("; "))
+        };
+        known.database.iter().filter(|(key, _)| mine(key)).count()
+    }
+
+    /// Returns the record of a problem.
+    #[must_use]
+    pub fn find(&self, problem: &TuningProblem) -> Option<TuningRecord> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.database.get(&problem.key(&self.machine)).cloned()
+    }
+
+    fn choose_for(
+        &self,
+        machine: &str,
+        family: &str,
+        bucket: &str,
+        space: &ConfigSpace,
+    ) -> Option<usize> {
+        let key = TuningKey::new(family, bucket.to_owned(), machine, space);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.database.choose(&key, space)
+    }
+}
+
+impl TuningCache for TuningRecords {
+    fn choose(&self, family: &str, bucket: &str, space: &ConfigSpace) -> Option<usize> {
+        self.choose_for(&self.machine, family, bucket, space)
+    }
+
+    fn choose_on(
+        &self,
+        unit: &str,
+        family: &str,
+        bucket: &str,
+        space: &ConfigSpace,
+    ) -> Option<usize> {
+        let machine = MachineTuning::machine_of(&self.machine, Some(unit));
+        self.choose_for(&machine, family, bucket, space)
+    }
+
+    fn keep(&self, problem: &TuningProblem, record: TuningRecord) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.database.insert(problem.key(&self.machine), record.clone());
+        let Some(path) = &self.path else { return };
+        // Another process may have written meanwhile, and records of other machines stay.
+        let there = if path.exists() { load(path) } else { Ok(TuningDatabase::default()) };
+        let saved = there.and_then(|mut all| {
+            all.insert(problem.key(&self.machine), record);
+            save(&all, path)
+        });
+        match saved {
+            Ok(()) => known.read = fs::metadata(path).and_then(|found| found.modified()).ok(),
+            Err(error) => tracing::warn!("a record of the tuner is not kept: {error}"),
         }
     }
 }
@@ -169,7 +266,7 @@ fn read_record(value: &Value) -> Result<(TuningKey, TuningRecord), String> {
 
 #[cfg(test)]
 mod tests {
-    use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
+    use galatea_runtime::tune::{ConfigAxis, TuningTarget};
 
     use super::*;
 
@@ -194,6 +291,91 @@ mod tests {
         assert_eq!(again, database);
         assert_eq!(again.choose(&key, &space), Some(1));
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    fn problem(unit: Option<&str>) -> TuningProblem {
+        struct Nothing;
+        impl TuningTarget for Nothing {
+            fn compute(&mut self, _: usize) -> Result<Vec<f32>, String> {
+                Err("nothing runs here".to_owned())
+            }
+
+            fn sample(&mut self, _: usize) -> Result<f64, String> {
+                Err("nothing runs here".to_owned())
+            }
+        }
+        TuningProblem {
+            node: "n".to_owned(),
+            unit: unit.map(str::to_owned),
+            family: "gemm-f32".to_owned(),
+            bucket: "m64".to_owned(),
+            space: ConfigSpace::new(vec![ConfigAxis::numbers("threads", &[2, 1])]),
+            device: Box::new(Nothing),
+        }
+    }
+
+    fn record() -> TuningRecord {
+        TuningRecord {
+            choice: "threads=1".to_owned(),
+            time_ns: 1.0,
+            default_ns: 2.0,
+            trials: 2,
+            others: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn new_records_hold_at_once_and_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tuning.jsonl");
+        let records = TuningRecords::at(Some(path.clone()));
+        for unit in [None, Some("gpu; driver 1")] {
+            let problem = problem(unit);
+            assert!(!records.knows(&problem));
+            records.keep(&problem, record());
+            assert!(records.knows(&problem));
+            let again = TuningRecords::at(Some(path.clone()));
+            assert!(again.knows(&problem));
+            assert_eq!(again.find(&problem), Some(record()));
+        }
+        assert_eq!(records.count(), 2);
+        assert!(!records.knows(&problem(Some("gpu; driver 2"))));
+    }
+
+    #[test]
+    fn records_of_another_chip_or_version_are_not_used_and_stay_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tuning.jsonl");
+        let problem = problem(None);
+        let here = machine();
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(here.ends_with(version), "{here}");
+        let mut database = TuningDatabase::default();
+        for other in [format!("another chip; {version}"), here.replace(version, "0.0.0")] {
+            database.insert(problem.key(&other), record());
+        }
+        save(&database, &path).unwrap();
+        let records = TuningRecords::at(Some(path.clone()));
+        assert!(!records.knows(&problem));
+        assert_eq!(records.count(), 0);
+        records.keep(&problem, record());
+        assert_eq!((records.count(), load(&path).unwrap().len()), (1, 3));
+    }
+
+    #[test]
+    fn what_another_process_writes_is_found_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tuning.jsonl");
+        let first = TuningRecords::at(Some(path.clone()));
+        let second = TuningRecords::at(Some(path.clone()));
+        second.keep(&problem(None), record());
+        assert!(!first.knows(&problem(None)));
+        first.keep(&problem(Some("gpu")), record());
+        assert_eq!(load(&path).unwrap().len(), 2);
+        let third = TuningRecords::at(Some(path));
+        third.refresh();
+        assert_eq!(third.count(), 2);
     }
 
     #[test]

@@ -656,7 +656,11 @@ impl BufferExchange for GpuExecutable {
 }
 
 impl TunableKernels for GpuExecutable {
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+    fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let shared = &self.shared;
         shared.device.alive()?;
         let facts = device_facts(&shared.graph, facts_of(&shared.graph, inputs)?, shared.halves);
@@ -672,7 +676,7 @@ impl TunableKernels for GpuExecutable {
                 kernel.ok_or("there is no kernel")?.bind(shapes, step)
             }),
         };
-        Ok(part.problems())
+        Ok(part.problems(pause))
     }
 }
 

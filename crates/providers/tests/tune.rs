@@ -1,5 +1,6 @@
 //! Choices of the `cpu` provider: who is asked, what is measured, what comes of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -7,10 +8,10 @@ use crate::support::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
 use galatea_providers::{by_name, machine};
 use galatea_runtime::tune::{
-    ChoiceSource, ConfigSpace, MachineTuning, SearchEnd, SearchLimits, StrategyKind, TuningCache,
-    TuningKey, TuningRecord, TuningSearch,
+    ChoiceSource, ConfigSpace, GateState, MachineTuning, SearchEnd, SearchLimits, StrategyKind,
+    TuningCache, TuningGate, TuningKey, TuningProblem, TuningRecord, TuningSearch,
 };
-use galatea_runtime::{Run, Session, SessionOptions};
+use galatea_runtime::{KernelTuningLimits, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 /// A convolution of images that are large enough for minimal filtering.
@@ -96,4 +97,80 @@ fn what_is_measured_is_chosen() {
     }
     let tuned = session(Some(Arc::new(tuning)));
     compare(&run(&tuned), &run(&plain), Tolerance::Within(1e-4)).unwrap();
+}
+
+/// Records that grow, of which each says that the last candidate is the fastest, whatever was measured.
+#[derive(Debug, Default)]
+struct Growing(Mutex<Vec<(String, String)>>);
+
+impl TuningCache for Growing {
+    fn choose(&self, family: &str, bucket: &str, space: &ConfigSpace) -> Option<usize> {
+        let known = self.0.lock().unwrap();
+        let found = known.iter().any(|one| one.0 == family && one.1 == bucket);
+        found.then_some(space.len() - 1)
+    }
+
+    fn keep(&self, problem: &TuningProblem, record: TuningRecord) {
+        assert!(record.trials > 1, "{record:?}");
+        let key = (problem.family.clone(), problem.bucket.clone());
+        self.0.lock().unwrap().push(key);
+    }
+}
+
+/// A gate that is open, or closed.
+struct Fixed(GateState);
+
+impl TuningGate for Fixed {
+    fn wait(&self) -> GateState {
+        self.0
+    }
+
+    fn is_open(&self) -> bool {
+        self.0 == GateState::Open
+    }
+
+    fn spent(&self, _: Duration, _: usize) {}
+}
+
+const LIMITS: KernelTuningLimits = KernelTuningLimits { time: Duration::from_secs(20), cores: 2 };
+
+#[test]
+fn a_session_that_serves_takes_what_was_measured() {
+    let growing = Arc::new(Growing::default());
+    let session = session(Some(Arc::clone(&growing) as Arc<dyn TuningCache>));
+    let before = run(&session);
+    session.watch_shapes();
+    assert!(session.seen_shapes().is_empty());
+    run(&session);
+    let [shapes] = &*session.seen_shapes() else { panic!("one set of shapes") };
+    assert_eq!(session.usual_shapes(1).as_ref(), Some(shapes));
+    let closed = session.tune_kernels(shapes, &Fixed(GateState::Closed), LIMITS).unwrap();
+    assert!(closed.closed && closed.measured == 0 && growing.0.lock().unwrap().is_empty());
+    let ended = AtomicBool::new(false);
+    let report = std::thread::scope(|scope| {
+        // Requests go on while the kernels are replaced.
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                compare(&run(&session), &before, Tolerance::Within(1e-4)).unwrap();
+            }
+        });
+        let report = session.tune_kernels(shapes, &Fixed(GateState::Open), LIMITS);
+        ended.store(true, Ordering::Relaxed);
+        report.unwrap()
+    });
+    assert_eq!((report.measured, report.left), (growing.0.lock().unwrap().len(), 0), "{report:?}");
+    assert!(report.measured >= 2 && report.spent > Duration::ZERO, "{report:?}");
+    compare(&run(&session), &before, Tolerance::Within(1e-4)).unwrap();
+    // What has a record is not measured again.
+    let again = session.tune_kernels(shapes, &Fixed(GateState::Open), LIMITS).unwrap();
+    assert_eq!((again.measured, again.renewed), (0, false));
+}
+
+#[test]
+fn kernels_are_not_measured_beyond_their_time() {
+    let session = session(Some(Arc::new(Growing::default())));
+    let shapes = session.usual_shapes(1).unwrap();
+    let limits = KernelTuningLimits { time: Duration::ZERO, cores: 1 };
+    let report = session.tune_kernels(&shapes, &Fixed(GateState::Open), limits).unwrap();
+    assert!(report.measured == 0 && report.left > 0 && !report.renewed, "{report:?}");
 }

@@ -119,11 +119,22 @@ pub trait BufferExchange {
 
 /// Partition with several possible kernels for its nodes.
 pub trait TunableKernels {
-    /// Returns the problems with several possible kernels for inputs of these shapes, to be measured.
+    /// Returns the problems with several possible kernels for inputs of these shapes, to be measured. Between two
+    /// nodes `pause` is called, which may hold up.
     ///
     /// # Errors
     /// Fails when the shapes are refused.
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError>;
+    fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError>;
+
+    /// Returns whether new records may be put to use by compiling the partition again while it serves. Otherwise
+    /// they hold from the next load on.
+    fn recompiles(&self) -> bool {
+        true
+    }
 }
 
 /// State of a partition.

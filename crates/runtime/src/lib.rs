@@ -56,8 +56,8 @@ pub use provider::{
 };
 pub use roofline::{DevicePeaks, RooflineBound};
 pub use session::{
-    OutputMask, PlacementReport, PreparedGraph, Run, RunInputs, RunResult, Session, TuningStep,
-    compile_fallback, predict_fallback_ns,
+    KernelTuningLimits, KernelTuningReport, OutputMask, PlacementReport, PreparedGraph, Run,
+    RunInputs, RunResult, Session, TuningInput, TuningStep, compile_fallback, predict_fallback_ns,
 };
 pub use subgraph::needed_nodes;
 pub use typical_shapes::{sized, typical_shapes};

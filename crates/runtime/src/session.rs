@@ -4,7 +4,9 @@ mod compiled;
 mod compiled_graph;
 mod explained;
 mod fallback;
+mod kernel_tuning;
 mod log;
+mod made_inputs;
 mod open;
 mod padded;
 mod parts;
@@ -33,6 +35,8 @@ use crate::tune::TuningProblem;
 use compiled::{CompiledPart, CompiledPartitions, PartFailure};
 use compiled_graph::CompiledGraph;
 pub use fallback::{compile_fallback, predict_fallback_ns};
+use kernel_tuning::RunShapes;
+pub use kernel_tuning::{KernelTuningLimits, KernelTuningReport, TuningInput};
 use open::OpenSession;
 use pipeline::RunPipeline;
 use placements::PlacementSet;
@@ -51,6 +55,7 @@ pub struct Session {
     devices: Option<Vec<Arc<ComputeDevice>>>,
     /// Session for runs that are not as the model declares, once there was one.
     open: OnceLock<Option<OpenSession>>,
+    shapes: RunShapes,
 }
 
 impl Session {
@@ -82,8 +87,8 @@ impl Session {
         let compiled = Arc::new(CompiledGraph::new(graph, providers, options.clone())?);
         compiled.log_parts();
         let placements = PlacementSet::new(&compiled, devices.as_deref());
-        let open = OnceLock::new();
-        Ok(Self { compiled, inputs, outputs: outputs.into(), placements, devices, open })
+        let (outputs, shapes, open) = (outputs.into(), RunShapes::default(), OnceLock::new());
+        Ok(Self { compiled, inputs, outputs, placements, devices, open, shapes })
     }
 
     /// Returns the inputs that a run must be given.
@@ -155,6 +160,7 @@ impl Session {
             }
             (bound, _) => bound?,
         };
+        self.shapes.note(&bound.inputs);
         Ok(RunResult::new(pipeline(self).run(bound)?, wanted, &self.outputs))
     }
 
@@ -235,7 +241,7 @@ impl Session {
         let bound = Run::named(inputs).bind(&self.inputs, self.outputs.len())?;
         let inputs = bound.inputs.clone();
         pipeline(self).run(bound)?;
-        self.compiled.problems(&inputs)
+        self.compiled.problems(&inputs, &|| {})
     }
 
     /// Returns the memory held now and statistics of the run plans, of all partitions together.

@@ -51,7 +51,8 @@ pub mod waiting_models;
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
 pub use crate::core::{
-    ControlMode, Core, CoreOptions, ListedCheckpoint, ModelHandle, ServedCheckpoint, ShutdownReport,
+    ControlMode, Core, CoreActivity, CoreOptions, ListedCheckpoint, ModelHandle, ServedCheckpoint,
+    ShutdownReport, TunableVersion,
 };
 pub use crate::error::{ErrorCode, ServingError, text_beginning};
 pub use crate::prepared::PreparedWork;

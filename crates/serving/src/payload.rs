@@ -37,6 +37,8 @@ pub struct ExecutionContext {
     pub(crate) pending: AtomicU64,
     /// Requests accepted and not yet answered.
     unanswered: AtomicUsize,
+    /// Requests accepted so far.
+    accepted: AtomicU64,
     /// Somebody waits for their end.
     awaited: AtomicBool,
     none_left: (Mutex<()>, Condvar),
@@ -63,6 +65,7 @@ impl ExecutionContext {
             statistics,
             pending: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
+            accepted: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
             none_left: (Mutex::new(()), Condvar::new()),
         })
@@ -74,7 +77,14 @@ impl ExecutionContext {
         self.unanswered.load(Ordering::SeqCst)
     }
 
+    /// Requests accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn took(&self) {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
         self.unanswered.fetch_add(1, Ordering::SeqCst);
     }
 

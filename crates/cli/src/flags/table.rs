@@ -232,6 +232,11 @@ pub const FLAGS: &[ServerFlag] = flags![
         "Folder that keeps models rewritten and packed, so that the next load takes no time; empty for the system's own.", Yes;
     "model-cache-byte-size" Number, "8589934592",
         "Most bytes of that folder; what was not used for the longest time goes first. 0 turns it off.", Yes;
+    ["Tuning"]
+    "auto-tuning" Choice(&["never", "asked", "always"]), "asked",
+        "Models whose kernels are measured while the server is idle: none, those with enable_auto_tuning true in metal_config, or all but those with false.", Yes;
+    "auto-tuning-seconds" Range(1, 86_400), "60", "Most seconds that the kernels of a model are measured.", Yes;
+    "auto-tuning-share" Text, "0.5", "Share of a core that these measurements keep busy at most, on average: above 0 and up to 1.", Yes;
     ["Checkpoints"]
     "quantization" Text, "",
         "Round weights when they are loaded, to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0, where a model's own configuration says nothing.", Yes;

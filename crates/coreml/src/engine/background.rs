@@ -384,12 +384,21 @@ impl Executable for DeferredExecutable {
 }
 
 impl TunableKernels for DeferredExecutable {
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+    fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let held = self.shared.held().clone();
         match held.as_ref().and_then(|held| held.traits().tuning) {
-            Some(tuning) => tuning.problems(inputs),
+            Some(tuning) => tuning.problems(inputs, pause),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// A package takes long to compile.
+    fn recompiles(&self) -> bool {
+        false
     }
 }
 

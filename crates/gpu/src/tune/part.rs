@@ -32,13 +32,14 @@ pub(crate) struct TunablePartition<'a> {
 }
 
 impl TunablePartition<'_> {
-    /// All choices, each family and bucket once.
-    pub(crate) fn problems(&self) -> Vec<TuningProblem> {
+    /// All choices, each family and bucket once. Between two nodes `pause` is called.
+    pub(crate) fn problems(&self, pause: &dyn Fn()) -> Vec<TuningProblem> {
         let mut problems = Vec::new();
         let mut seen = HashSet::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = self.kernels.get(index).and_then(Option::as_ref) else { continue };
             let Some(shapes) = NodeShapes::known(node, self.facts) else { continue };
+            pause();
             let mut step = DispatchStep::asking(self.choices.noting());
             if kernel.bind(&shapes, &mut step).is_err() {
                 continue;

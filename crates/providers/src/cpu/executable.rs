@@ -380,7 +380,11 @@ impl Executable for CpuExecutable {
 }
 
 impl TunableKernels for CpuExecutable {
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+    fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.iter().cloned().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
@@ -394,7 +398,7 @@ impl TunableKernels for CpuExecutable {
             precision: self.options.precision,
             choices: self.options.choices.0.as_deref(),
         };
-        part.problems(&inputs)
+        part.problems(&inputs, pause)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use galatea_graph::{Datum, Graph, infer};
+use galatea_graph::{Datum, Fact, Graph, infer};
 use galatea_kernels::{Isa, KernelContext, ThreadPool};
 use galatea_runtime::tune::{
     ConfigAxis, ConfigSpace, TuningCache, TuningProblem, TuningTarget, bucket,
@@ -53,8 +53,8 @@ pub(super) fn thread_key(row: &str, precision: Precision, shapes: &NodeShapes) -
 /// A question that a kernel asks while it is built.
 type CpuQuestion = (String, String, ConfigSpace);
 
-/// Builds a node's kernel, whose questions go to the recorder.
-type KernelBuilder<'b> = &'b dyn Fn(&QuestionRecorder) -> Result<Box<dyn CpuKernel>, String>;
+/// Binds a node's kernel, whose questions go to the recorder.
+type StepBinder = Arc<dyn Fn(&QuestionRecorder) -> Result<CpuStep, String>>;
 
 /// Notes what is asked, and answers with one candidate.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ type AskedFamilies = HashSet<(String, String)>;
 
 /// A partition whose choices are to be measured.
 pub(super) struct CpuTunablePart<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) graph: &'a Arc<Graph>,
     pub(super) kernels: &'a [Option<Box<dyn CpuKernel>>],
     pub(super) names: &'a [&'static str],
     pub(super) isa: Isa,
@@ -87,86 +87,105 @@ pub(super) struct CpuTunablePart<'a> {
     pub(super) choices: Option<&'a dyn TuningCache>,
 }
 
+/// A node of a partition, with the lengths of a run.
+struct TunableNode<'a> {
+    name: String,
+    row: &'static str,
+    kernel: &'a dyn CpuKernel,
+    shapes: NodeShapes,
+    bind: StepBinder,
+}
+
 impl CpuTunablePart<'_> {
-    /// All choices in runs with inputs of these shapes.
-    pub(super) fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+    /// All choices in runs with inputs of these shapes. Between two nodes `pause` is called. Candidates are built when
+    /// they are first measured.
+    pub(super) fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let known = facts_of(self.graph, inputs)?;
-        let announced = infer::facts(self.graph, &HashMap::new())?;
+        let announced = Arc::new(infer::facts(self.graph, &HashMap::new())?);
         let mut problems = Vec::new();
         let mut seen = AskedFamilies::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = &self.kernels[index] else { continue };
             let Some(shapes) = NodeShapes::known(node, &known).filter(measurable) else { continue };
-            let build = |recorder: &QuestionRecorder| {
-                let view = CpuNodeView {
-                    graph: self.graph,
-                    node,
-                    facts: &announced,
-                    precision: self.precision,
-                    device: CpuBuildContext {
-                        isa: self.isa,
-                        packed: None,
-                        choices: Some(recorder),
-                        blas: self.blas,
-                    },
-                };
-                (KERNELS.find(&view)?.build)(&view)
+            pause();
+            let node = TunableNode {
+                name: self.graph.place(index).to_string(),
+                row: self.names[index],
+                kernel: &**kernel,
+                bind: self.binder(index, &announced, &shapes),
+                shapes,
             };
-            let name = self.graph.place(index).to_string();
-            problems.extend(self.algorithms(&name, &shapes, &build, &mut seen));
-            let row = self.names[index];
-            problems.extend(self.thread_counts(&name, row, &**kernel, &shapes, &mut seen));
+            problems.extend(self.algorithms(&node, &mut seen));
+            problems.extend(self.thread_counts(&node, &mut seen));
         }
         Ok(problems)
+    }
+
+    /// Returns what builds and binds a node anew, as often as somebody measures it.
+    fn binder(
+        &self,
+        index: usize,
+        announced: &Arc<Vec<Option<Fact>>>,
+        shapes: &NodeShapes,
+    ) -> StepBinder {
+        let graph = Arc::clone(self.graph);
+        let announced = Arc::clone(announced);
+        let shapes = shapes.clone();
+        let Self { isa, blas, threads, precision, .. } = *self;
+        Arc::new(move |recorder| {
+            let view = CpuNodeView {
+                graph: &graph,
+                node: graph.nodes.get(index).ok_or("there is no such node")?,
+                facts: &announced,
+                precision,
+                device: CpuBuildContext { isa, packed: None, choices: Some(recorder), blas },
+            };
+            let kernel = (KERNELS.find(&view)?.build)(&view)?;
+            kernel.bind_chosen(&shapes, KernelChoices { chooser: Some(recorder), threads })
+        })
     }
 
     /// The choice that a kernel asks for while it is built, if any.
     fn algorithms(
         &self,
-        node: &str,
-        shapes: &NodeShapes,
-        build: KernelBuilder<'_>,
+        node: &TunableNode<'_>,
         seen: &mut AskedFamilies,
     ) -> Option<TuningProblem> {
         let first = QuestionRecorder::default();
-        let bind = |recorder: &QuestionRecorder| {
-            let choices = KernelChoices { chooser: Some(recorder), threads: self.threads };
-            build(recorder)?.bind_chosen(shapes, choices)
-        };
-        bind(&first).ok()?;
+        (node.bind)(&first).ok()?;
         let asked = first.asked.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (family, bucket, space) = asked.into_iter().next().filter(|(.., s)| s.len() > 1)?;
         if !seen.insert((family.clone(), bucket.clone())) {
             return None;
         }
-        let step =
-            |answer: usize| bind(&QuestionRecorder { answer, ..QuestionRecorder::default() });
-        let steps: Vec<CpuStep> = (0..space.len()).map(step).collect::<Result<_, _>>().ok()?;
-        let pools = vec![Arc::new(ThreadPool::new(self.threads))];
-        let device = Box::new(StepDevice::new(steps, pools, self.isa, shapes)?);
-        Some(TuningProblem { node: node.to_owned(), unit: None, family, bucket, space, device })
+        let made = (0..space.len()).map(|_| None).collect();
+        let forms = StepForms::Built { bind: Arc::clone(&node.bind), made };
+        let device = StepDevice::new(forms, vec![self.threads], self.isa, &node.shapes)?;
+        let device = Box::new(device);
+        Some(TuningProblem { node: node.name.clone(), unit: None, family, bucket, space, device })
     }
 
     fn thread_counts(
         &self,
-        node: &str,
-        row: &str,
-        kernel: &dyn CpuKernel,
-        shapes: &NodeShapes,
+        node: &TunableNode<'_>,
         seen: &mut AskedFamilies,
     ) -> Option<TuningProblem> {
         let space = thread_space(self.threads);
-        let (family, bucket) = thread_key(row, self.precision, shapes);
+        let (family, bucket) = thread_key(node.row, self.precision, &node.shapes);
         if space.len() < 2 || !seen.insert((family.clone(), bucket.clone())) {
             return None;
         }
-        let pool = |candidate| Some(Arc::new(ThreadPool::new(threads_of(&space, candidate)?)));
-        let pools = (0..space.len()).map(pool).collect::<Option<Vec<_>>>()?;
+        let threads = (0..space.len()).map(|candidate| threads_of(&space, candidate));
+        let threads = threads.collect::<Option<Vec<_>>>()?;
         let choices = KernelChoices { chooser: self.choices, threads: self.threads };
-        let step = kernel.bind_chosen(shapes, choices).ok()?;
-        let device = StepDevice::new(vec![step], pools, self.isa, shapes)?;
+        let step = node.kernel.bind_chosen(&node.shapes, choices).ok()?;
+        let device = StepDevice::new(StepForms::One(step), threads, self.isa, &node.shapes)?;
         let device = Box::new(device);
-        Some(TuningProblem { node: node.to_owned(), unit: None, family, bucket, space, device })
+        Some(TuningProblem { node: node.name.clone(), unit: None, family, bucket, space, device })
     }
 }
 
@@ -179,20 +198,58 @@ fn measurable(shapes: &NodeShapes) -> bool {
     open.all(|value| made(value.dtype))
 }
 
+/// Bound forms of a node's kernel.
+enum StepForms {
+    /// One form, for all candidates.
+    One(CpuStep),
+    /// A form for each candidate, built when it is first measured: weights are packed for it then.
+    Built {
+        /// Builds and binds.
+        bind: StepBinder,
+        /// Forms that were built.
+        made: Vec<Option<Result<CpuStep, String>>>,
+    },
+}
+
+impl StepForms {
+    /// Returns the form of a candidate.
+    fn step(&mut self, candidate: usize) -> Result<&CpuStep, String> {
+        match self {
+            Self::One(step) => Ok(step),
+            Self::Built { bind, made } => {
+                let slot = made.get_mut(candidate).ok_or("there is no such candidate")?;
+                let recorder =
+                    || QuestionRecorder { answer: candidate, ..QuestionRecorder::default() };
+                slot.get_or_insert_with(|| bind(&recorder())).as_ref().map_err(String::clone)
+            }
+        }
+    }
+}
+
 /// A kernel over values that are made up: several forms of it on the same threads, or one form on
 /// several numbers of threads.
 struct StepDevice {
-    steps: Vec<CpuStep>,
-    pools: Vec<Arc<ThreadPool>>,
+    forms: StepForms,
+    /// Number of threads of all candidates, or of each.
+    threads: Vec<usize>,
+    /// Pools of these numbers of threads, started when they are first used.
+    pools: Vec<Option<ThreadPool>>,
     isa: Isa,
-    inputs: Vec<Option<Tensor>>,
+    inputs: Vec<Option<MeasuredInput>>,
     outputs: Vec<Option<ValueShape>>,
     repeats: Option<u32>,
 }
 
+/// An input of a kernel that is measured.
+enum MeasuredInput {
+    Ready(Tensor),
+    /// Values to be made up of this type and shape.
+    Open(ValueShape),
+}
+
 impl fmt::Debug for StepDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepDevice").field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("StepDevice").field("threads", &self.threads).finish_non_exhaustive()
     }
 }
 
@@ -218,36 +275,47 @@ fn made_up(dtype: DataType, shape: &[usize]) -> Option<Tensor> {
 }
 
 impl StepDevice {
-    fn new(
-        steps: Vec<CpuStep>,
-        pools: Vec<Arc<ThreadPool>>,
-        isa: Isa,
-        shapes: &NodeShapes,
-    ) -> Option<Self> {
+    fn new(forms: StepForms, threads: Vec<usize>, isa: Isa, shapes: &NodeShapes) -> Option<Self> {
         let mut inputs = Vec::with_capacity(shapes.inputs.len());
         for (slot, constant) in shapes.inputs.iter().zip(&shapes.constants) {
             inputs.push(match (slot, constant) {
                 (None, _) => None,
-                (Some(_), Some(constant)) => Some(constant.contiguous().ok()?),
-                (Some(value), None) => Some(made_up(value.dtype, &value.shape)?),
+                (Some(_), Some(constant)) => {
+                    Some(MeasuredInput::Ready(constant.contiguous().ok()?))
+                }
+                (Some(value), None) => Some(MeasuredInput::Open(value.clone())),
             });
         }
         let outputs = shapes.outputs.clone();
-        Some(Self { steps, pools, isa, inputs, outputs, repeats: None })
+        let pools = threads.iter().map(|_| None).collect();
+        Some(Self { forms, threads, pools, isa, inputs, outputs, repeats: None })
     }
 
-    fn parts(&self, candidate: usize) -> Option<(&CpuStep, &ThreadPool)> {
-        let (step, pool) = if self.steps.len() > 1 { (candidate, 0) } else { (0, candidate) };
-        Some((self.steps.get(step)?, self.pools.get(pool)?))
+    /// Makes up the inputs that are still open, and starts the threads of a candidate. Returns the place of its pool.
+    fn prepare(&mut self, candidate: usize) -> Result<usize, String> {
+        for input in self.inputs.iter_mut().flatten() {
+            if let MeasuredInput::Open(value) = input {
+                let made = made_up(value.dtype, &value.shape).ok_or("no values for an input")?;
+                *input = MeasuredInput::Ready(made);
+            }
+        }
+        let pool = if self.threads.len() > 1 { candidate } else { 0 };
+        let threads = *self.threads.get(pool).ok_or("there is no such candidate")?;
+        if let Some(slot) = self.pools.get_mut(pool) {
+            slot.get_or_insert_with(|| ThreadPool::new(threads));
+        }
+        Ok(pool)
     }
 
     /// Runs a candidate so often; gives the outputs of the last run and the time of all.
     fn run(
-        &self,
+        &mut self,
         candidate: usize,
         times: u32,
     ) -> Result<(Vec<Option<OwnedTensor>>, Duration), String> {
-        let (step, pool) = self.parts(candidate).ok_or("there is no such candidate")?;
+        let pool = self.prepare(candidate)?;
+        let step = self.forms.step(candidate)?;
+        let pool = self.pools.get(pool).and_then(Option::as_ref).ok_or("there are no threads")?;
         let failed = |error: galatea_tensor::TensorError| error.to_string();
         let made = |slot: &Option<ValueShape>| {
             let zeroed = |value: &ValueShape| OwnedTensor::zeroed(value.dtype, &value.shape);
@@ -263,7 +331,12 @@ impl StepDevice {
         for _ in 0..times {
             let mut inputs = Vec::with_capacity(self.inputs.len());
             for (at, input) in self.inputs.iter().enumerate() {
-                let read = input.as_ref().filter(|_| !step.unread.contains(&at));
+                let read = match input {
+                    Some(MeasuredInput::Ready(tensor)) if !step.unread.contains(&at) => {
+                        Some(tensor)
+                    }
+                    _ => None,
+                };
                 inputs.push(read.map(Tensor::as_view).transpose().map_err(failed)?);
             }
             let views = outputs.iter_mut();

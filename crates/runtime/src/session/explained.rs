@@ -58,15 +58,19 @@ impl CompiledGraph {
     }
 
     /// Returns the problems with several possible kernels for these inputs, each family of kernels and bucket of
-    /// lengths once.
+    /// lengths once. Between two nodes `pause` is called, which may hold up.
     ///
     /// # Errors
     /// Fails when the shapes are refused, or a part cannot run.
-    pub(super) fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
+    pub(super) fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
         let mut problems = Vec::new();
         self.current().walk(inputs, &mut |executable, given| {
             if let Some(tuning) = executable.traits().tuning {
-                problems.extend(tuning.problems(given)?);
+                problems.extend(tuning.problems(given, pause)?);
             }
             Ok(())
         })?;

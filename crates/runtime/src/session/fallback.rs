@@ -102,7 +102,11 @@ impl BufferExchange for FallbackSession {
 }
 
 impl TunableKernels for FallbackSession {
-    fn problems(&self, inputs: &[Datum]) -> Result<Vec<TuningProblem>, RuntimeError> {
-        self.0.compiled.problems(inputs)
+    fn problems(
+        &self,
+        inputs: &[Datum],
+        pause: &dyn Fn(),
+    ) -> Result<Vec<TuningProblem>, RuntimeError> {
+        self.0.compiled.problems(inputs, pause)
     }
 }

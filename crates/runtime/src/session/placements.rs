@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use galatea_graph::Datum;
-use galatea_tensor::DataType;
-
+use super::TuningInput;
 use super::compiled::CompiledPartitions;
 use super::compiled_graph::{CompiledGraph, lock};
 use super::parts::PartsRun;
@@ -29,6 +27,7 @@ use crate::error::RuntimeError;
 use crate::options::PlacementOptions;
 use crate::partition::Partition;
 use corrections::OperatorCorrections;
+use galatea_graph::Datum;
 use hybrid::HybridGraph;
 use plan::{GraphDivision, PlacementPlan, cost};
 use record::{PlacementKey, RecordedPlacement};
@@ -67,7 +66,7 @@ struct PlacementRecipe {
 
 /// Inputs that runs in a bucket were given.
 struct SeenInputs {
-    inputs: Vec<(DataType, Vec<usize>)>,
+    inputs: Vec<TuningInput>,
     runs: u64,
 }
 
@@ -313,7 +312,8 @@ impl PlacementState {
             self.seen.clear();
         }
         let shape = |datum: &Datum| {
-            datum.as_tensor().map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
+            let tensor = datum.as_tensor()?;
+            Some(TuningInput { dtype: tensor.dtype(), shape: tensor.shape().to_vec() })
         };
         let inputs: Option<Vec<_>> = inputs.iter().map(shape).collect();
         if let Some(inputs) = inputs {

@@ -1,13 +1,14 @@
 //! Tuning: finds the fastest of several candidates that compute the same on this machine.
 //!
 //! [`TuningDatabase::choose`] answers from what was measured before and measures nothing; who gets no
-//! answer takes the default. [`TuningSearch`] measures: while a model is being loaded or by command, never
-//! in a request. A [`SearchStrategy`] says what to measure next, a [`TuningTarget`] runs it.
+//! answer takes the default. [`TuningSearch`] measures by command, or while a [`TuningGate`] says that nothing else
+//! runs, never in a request. A [`SearchStrategy`] says what to measure next, a [`TuningTarget`] runs it.
 
 mod adaptive;
 mod compare;
 mod config_space;
 mod database;
+mod gated;
 mod genetic;
 mod grid;
 mod measure;
@@ -21,6 +22,8 @@ pub use compare::{CandidatePair, PairedTimes, ResultAgreement, SpeedVerdict};
 pub use config_space::{ConfigAxis, ConfigSpace};
 pub(crate) use database::hash_of_names;
 pub use database::{TuningDatabase, TuningKey, TuningRecord, bucket};
+pub use gated::{GateState, TuningGate};
+pub(crate) use gated::{GatedOutcome, search_gated, wait_open};
 pub use measure::{
     RefusedCandidate, SearchEnd, SearchLimits, TuningOutcome, TuningSearch, TuningTarget,
 };

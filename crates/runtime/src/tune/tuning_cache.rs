@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config_space::ConfigSpace;
-use super::database::{TuningDatabase, TuningKey};
+use super::database::{TuningDatabase, TuningKey, TuningRecord};
 use super::measure::TuningTarget;
 
 /// Answers questions about which candidate to take.
@@ -22,6 +22,19 @@ pub trait TuningCache: fmt::Debug + Send + Sync {
     ) -> Option<usize> {
         self.choose(family, bucket, space)
     }
+
+    /// Returns whether a problem has a record.
+    fn knows(&self, problem: &TuningProblem) -> bool {
+        let TuningProblem { unit, family, bucket, space, .. } = problem;
+        let found = match unit {
+            Some(unit) => self.choose_on(unit, family, bucket, space),
+            None => self.choose(family, bucket, space),
+        };
+        found.is_some()
+    }
+
+    /// Takes a new record, where records can be added.
+    fn keep(&self, _problem: &TuningProblem, _record: TuningRecord) {}
 }
 
 /// Measurements, looked up for one machine.
@@ -97,6 +110,12 @@ impl TuningProblem {
     pub fn key(&self, machine: &str) -> TuningKey {
         let machine = MachineTuning::machine_of(machine, self.unit.as_deref());
         TuningKey::new(&self.family, self.bucket.clone(), &machine, &self.space)
+    }
+
+    /// Returns whether it is about the number of threads of a kernel, which is measured once the kernel is settled.
+    #[must_use]
+    pub fn is_about_threads(&self) -> bool {
+        self.family.starts_with("threads ")
     }
 }
 

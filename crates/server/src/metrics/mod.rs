@@ -10,6 +10,7 @@ mod gpu;
 mod gpu_memory;
 mod llm;
 mod power;
+mod tuning;
 
 use std::sync::OnceLock;
 
@@ -68,6 +69,8 @@ pub(crate) fn render(sources: MetricsSources<'_>) -> String {
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_coreml::engine::counts()));
     page.extend(devices::page(&engine.device_reports()));
+    let records = || engine.tuning_records().count();
+    page.extend(tuning::page(&engine.kernel_tuning().versions(), records));
     let memory = engine.gpus().memory();
     page.extend(gpu_memory::page(&memory));
     // Off a Mac the page is Triton's unless somebody asks for more.

@@ -6,6 +6,7 @@
 pub mod builtin;
 pub mod graph;
 mod host;
+mod kernel_tuner;
 pub mod llm;
 pub mod python;
 
@@ -19,6 +20,7 @@ use galatea_llm::model::LanguageModel;
 use galatea_tensor::OrderedMap;
 
 pub use self::host::{CalledModel, HostLink, LoadOverrides, ModelHost, UnloadDependents};
+pub use self::kernel_tuner::{AutoTuning, KernelTuner, KernelTuningPolicy};
 use self::llm::ResidentCheckpoint;
 use crate::config::{MetalConfig, ModelConfig};
 pub use crate::config::{ModelIo, ModelTensor, StateBinding};
@@ -200,6 +202,12 @@ pub trait BackendModel: Send + Sync {
     /// Tuner that finds the best devices of its runs; `None` where there is no choice. Asked for when all
     /// instances are made.
     fn background_tuner(&self) -> Option<BackgroundTuner> {
+        None
+    }
+
+    /// Tuner of its kernels, for runs as this completed configuration has them; `None` where they are not to be
+    /// measured. Asked for when all instances are made.
+    fn kernel_tuner(&self, _config: &ModelConfig) -> Option<Arc<dyn KernelTuner>> {
         None
     }
 

@@ -156,6 +156,7 @@ impl Core {
         let load_duration = start.elapsed();
         let checkpoint = model.checkpoint();
         let tending = model.background_tuner();
+        let kernels = model.kernel_tuner(&context.config);
         let checker = RequestChecker::new(&config).with_goals(goals);
         let checker = checker.leaving_missing(model.sees_missing_inputs());
         let spares = self.spares(model, &context);
@@ -173,6 +174,7 @@ impl Core {
             arithmetic,
             checkpoint,
             tending,
+            kernels,
             left: AtomicBool::new(false),
         })
     }
@@ -231,6 +233,7 @@ impl Core {
         let mut config = polled.config.clone();
         let metal = MetalConfig::of_model(&config, &polled.dir, &MetalConfig::default())?;
         metal.check_foreign(&config.name, "ensemble")?;
+        metal.refuse_batch(&config.name)?;
         LatencyTargets::of_model(&config, &metal)?;
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
@@ -273,6 +276,7 @@ impl Core {
             policy: RwLock::default(),
             arithmetic: None,
             tending: None,
+            kernels: None,
             checkpoint: None,
             left: AtomicBool::new(false),
         })

@@ -9,8 +9,8 @@ use galatea_tensor::OrderedMap;
 use super::arithmetic::VersionArithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
 use super::spare_instances::SpareInstances;
-use crate::backend::BackgroundTuner;
 use crate::backend::llm::ResidentCheckpoint;
+use crate::backend::{BackgroundTuner, KernelTuner};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
@@ -61,6 +61,8 @@ pub(super) struct LoadedVersion {
     pub(super) arithmetic: Option<VersionArithmetic>,
     /// Tuner that finds the best devices of its runs.
     pub(super) tending: Option<BackgroundTuner>,
+    /// Tuner of its kernels.
+    pub(super) kernels: Option<Arc<dyn KernelTuner>>,
     /// Checkpoint behind it, for front ends that speak of prompts and tokens.
     pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
     /// Whether it is out of service, or another load has taken its place.

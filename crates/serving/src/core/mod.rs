@@ -21,6 +21,7 @@ mod poll;
 mod registered;
 mod served;
 mod spare_instances;
+mod tuning;
 mod warmup;
 
 use std::fmt;
@@ -36,6 +37,7 @@ pub use describe::{
 pub use handle::ModelHandle;
 pub use options::{ControlMode, CoreOptions, ShutdownReport};
 pub use served::{ListedCheckpoint, ServedCheckpoint};
+pub use tuning::{CoreActivity, TunableVersion};
 
 use crate::backend::ModelBackend;
 use crate::cache::{CacheUse, ResponseCache};
@@ -158,17 +160,6 @@ impl Core {
     /// go on.
     pub fn admit(&self, admits: bool) {
         self.admitting.store(admits, Ordering::Release);
-    }
-
-    /// Finds out which units the runs of a model had best go to, for so long at most, at a time when nobody waits;
-    /// whether there was something to find out.
-    #[must_use]
-    pub fn tune_placements(&self, limit: Duration) -> bool {
-        let serving: Vec<_> = self.models().all_ready().cloned().collect();
-        serving
-            .iter()
-            .filter_map(|loaded| loaded.tending.as_ref())
-            .any(|one| one.tune_placements(limit))
     }
 
     /// Refuses requests of clients while the server stops, or the machine can take no more work.

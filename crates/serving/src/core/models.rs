@@ -7,6 +7,7 @@ use galatea_tensor::OrderedMap;
 use super::describe::{ModelIndexEntry, VersionState};
 use super::load_record::LoadRecord;
 use super::loaded::{LoadedVersion, VersionExecutor};
+use super::tuning::CoreActivity;
 use crate::error::ServingError;
 use crate::repository::{FoundModel, ModelId, NameMeaning};
 
@@ -392,6 +393,19 @@ impl ModelTable {
         };
         let serving = self.all().flat_map(|entry| entry.versions.values());
         leaving + serving.map(of).sum::<usize>()
+    }
+
+    /// Requests that the versions in service have accepted, and those of them without an answer.
+    pub(super) fn activity(&self) -> CoreActivity {
+        let mut activity = CoreActivity::default();
+        for entry in self.all().flat_map(|entry| entry.versions.values()) {
+            if let VersionEntry::Ready(loaded) | VersionEntry::Unloading(loaded) = entry {
+                activity.accepted = activity.accepted.wrapping_add(loaded.context.accepted());
+                activity.unanswered += loaded.context.unanswered();
+            }
+            activity.loading += usize::from(matches!(entry, VersionEntry::Loading));
+        }
+        activity
     }
 
     /// Requests without an answer of ensembles that serve or leave.

@@ -1,12 +1,11 @@
 //! Trials of placements, so that runs take the one that is the fastest and not the one that was thought to be.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galatea_graph::{Datum, converted};
-use galatea_tensor::{DataType, Tensor};
+use galatea_graph::Datum;
 
+use super::super::TuningInput;
 use super::super::compiled::CompiledPartitions;
 use super::super::parts::PartsRun;
 use super::split::share;
@@ -89,18 +88,7 @@ impl PlacementSet {
         let Some(UntriedShapes { bucket, inputs }) = self.untried() else {
             return Ok(TuningStep::Settled);
         };
-        let padded = self.graph.padded.iter().flatten();
-        let masks: HashSet<usize> =
-            padded.flat_map(|padded| padded.masks().iter().copied()).collect();
-        let made = inputs.iter().enumerate().map(|(at, (dtype, shape))| {
-            let made = match masks.contains(&at) {
-                true => ones(*dtype, shape),
-                false => Tensor::zeros(*dtype, shape).map_err(|error| error.to_string()),
-            };
-            made.map(Datum::Tensor)
-        });
-        let made: Result<Vec<Datum>, String> = made.collect();
-        let made = made.map_err(RuntimeError::Input);
+        let made = self.graph.made_inputs(&inputs);
         let tried = made.and_then(|inputs| self.trial(&bucket, &inputs, limit));
         if tried.is_err() {
             self.state().seen.remove(&bucket);
@@ -269,13 +257,6 @@ fn trial_run(inputs: &[Datum]) -> PartsRun<'static> {
     PartsRun { inputs: inputs.to_vec(), ..PartsRun::default() }
 }
 
-/// A mask that hides nothing.
-fn ones(dtype: DataType, shape: &[usize]) -> Result<Tensor, String> {
-    let one = converted(&Tensor::scalar(1.0_f32), dtype).map_err(|error| error.to_string())?;
-    let ones = one.broadcast_to(shape).and_then(|ones| ones.contiguous());
-    ones.map_err(|error| error.to_string())
-}
-
 impl PlacementState {
     /// Returns the placement that divides so many rows between the two fastest of those that have a device each; none
     /// where that is not expected to take much less time than without.
@@ -316,8 +297,7 @@ impl PlacementState {
 /// Shapes of which not all placements are measured that should be.
 struct UntriedShapes {
     bucket: ShapeBucket,
-    /// Element type and shape of each input.
-    inputs: Vec<(DataType, Vec<usize>)>,
+    inputs: Vec<TuningInput>,
 }
 
 impl PlacementSet {

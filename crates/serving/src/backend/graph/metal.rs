@@ -1,13 +1,14 @@
 //! Effects of `metal_config` on the session of a graph.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use galatea_runtime::tune::ChoiceSource;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, ProviderWish, SessionOptions};
 use galatea_tensor::OrderedMap;
 
 use super::ProviderFactory;
-use crate::backend::ModelFiles;
+use crate::backend::{KernelTuningPolicy, ModelFiles};
 use crate::config::metal::latency::LATENCY_GOAL;
 use crate::config::metal::{MetalConfig, MetalSetting};
 use crate::error::ServingError;
@@ -15,6 +16,9 @@ use crate::error::ServingError;
 /// Names of providers that fields are for.
 const GPU: &str = "gpu";
 const CORE_ML: &str = "coreml";
+
+/// The field with the most seconds that kernels of a model are measured.
+const TUNING_SECONDS: &str = "auto_tuning_seconds";
 
 /// Sets of input shapes whose bound kernels are kept where `persistent_kernels` asks for it.
 const PERSISTENT_PLANS: usize = 512;
@@ -63,6 +67,7 @@ pub(super) fn session(
     files: &ModelFiles,
     providers: &[Arc<dyn ExecutionProvider>],
     stated: StatedFields,
+    tuning: &KernelTuningPolicy,
 ) -> Result<(), ServingError> {
     let metal = &*files.metal;
     let mut account = FieldAccount::default();
@@ -85,6 +90,7 @@ pub(super) fn session(
             }
         }
     }
+    tuning_fields(metal, tuning, &mut account);
     let taken = other_fields(options, metal, providers, &mut account);
     taken.map_err(ServingError::invalid_arg)?;
     account.log(&files.name);
@@ -104,7 +110,43 @@ pub(in crate::backend) fn engine_fields(
     if let Some((setting, fuses)) = metal.switch("kernel_fusion") {
         fusion(options, setting, fuses, account);
     }
+    if let Some((setting, true)) = metal.switch("enable_auto_tuning") {
+        account.act(setting, "records of the tuner count; 'galatea tune' measures what has none");
+    }
+    if let Some(setting) = metal.find(TUNING_SECONDS) {
+        account.idle(setting, "but kernels of checkpoints are measured by 'galatea tune' only");
+    }
     other_fields(options, metal, providers, account)
+}
+
+/// Policy on tuning the kernels of a model.
+pub(super) fn tuning_policy(base: &KernelTuningPolicy, metal: &MetalConfig) -> KernelTuningPolicy {
+    let seconds = metal.find(TUNING_SECONDS).and_then(|setting| setting.text.parse().ok());
+    KernelTuningPolicy { time: seconds.map_or(base.time, Duration::from_secs), ..*base }
+}
+
+/// Says what becomes of the fields on tuning kernels in idle moments.
+fn tuning_fields(metal: &MetalConfig, base: &KernelTuningPolicy, account: &mut FieldAccount) {
+    let enabled = metal.switch("enable_auto_tuning");
+    let measures = base.models.measures(enabled.map(|(_, enabled)| enabled));
+    if let Some((setting, true)) = enabled {
+        let seconds = tuning_policy(base, metal).time.as_secs();
+        let how = match measures {
+            true => format!(
+                "records of the tuner count, and what has none is measured while the server is idle, for {seconds} s at \
+                 most"
+            ),
+            false => "records of the tuner count, --auto-tuning=never measures nothing".to_owned(),
+        };
+        account.act(setting, &how);
+    }
+    let Some(setting) = metal.find(TUNING_SECONDS) else { return };
+    match (measures, enabled) {
+        (true, _) => account.act(setting, "the most time that kernels are measured"),
+        (false, Some((_, false))) => account.idle(setting, "but enable_auto_tuning false holds"),
+        (false, Some((_, true))) => account.idle(setting, "but --auto-tuning=never holds"),
+        (false, None) => account.idle(setting, "expected enable_auto_tuning true beside it"),
+    }
 }
 
 /// Fields that every session takes.
@@ -115,18 +157,9 @@ fn other_fields(
     account: &mut FieldAccount,
 ) -> Result<(), String> {
     let has_gpu = providers.iter().any(|provider| provider.name() == GPU);
-    if let Some((setting, tunes)) = metal.switch("enable_auto_tuning") {
-        if !tunes {
-            options.choices = ChoiceSource::default();
-        }
-        account.act(
-            setting,
-            match tunes {
-                true if options.choices.0.is_some() => "records of the tuner count",
-                true => "there are no records of the tuner yet; ways on several units are measured",
-                false => "records of the tuner are left out, and nothing is measured",
-            },
-        );
+    if let Some((setting, false)) = metal.switch("enable_auto_tuning") {
+        options.choices = ChoiceSource::default();
+        account.act(setting, "records of the tuner are left out, and nothing is measured");
     }
     if let Some((setting, stays)) = metal.switch("persistent_kernels") {
         if stays {
@@ -217,7 +250,7 @@ pub(in crate::backend) fn pools(
     providers: &mut ProviderFactory,
     metal: &MetalConfig,
 ) -> Result<(), String> {
-    let settings = metal.pool_settings()?;
+    let settings = metal.pool_settings();
     for provider in providers.iter_mut().filter(|one| one.name() == GPU && !settings.is_empty()) {
         if let Some(own) = provider.variant(&with_settings(&settings))? {
             *provider = own;
@@ -238,8 +271,6 @@ pub(super) fn configured(
     given: &OrderedMap<&str, OrderedMap<String, String>>,
 ) -> Result<ProviderFactory, ServingError> {
     let pools = metal.pool_settings();
-    let pools =
-        pools.map_err(|error| ServingError::invalid_arg(format!("model '{model}': {error}")))?;
     for provider in &mut providers {
         let settings = match provider.name() {
             GPU => pools.clone(),

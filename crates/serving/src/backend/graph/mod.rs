@@ -2,6 +2,7 @@
 //! the server hands over.
 
 mod found;
+mod kernels;
 mod location;
 pub(super) mod metal;
 mod metal_backend;
@@ -19,10 +20,13 @@ use galatea_runtime::{
 };
 use galatea_tensor::{OrderedMap, Tensor};
 
+use self::kernels::GraphKernelTuner;
+pub use self::kernels::expected_rows;
 pub use self::metal_backend::MetalBackend;
 use super::{
-    BackendModel, BackgroundTuner, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
-    ModelInstance, ModelIo, ModelTensor, OperationCounter, PlacementKind, StateBinding,
+    BackendModel, BackgroundTuner, BatchPayload, InstancePlacement, KernelTuner,
+    KernelTuningPolicy, ModelBackend, ModelFiles, ModelInstance, ModelIo, ModelTensor,
+    OperationCounter, PlacementKind, StateBinding,
 };
 use crate::batch;
 use crate::config::inference::model_instance_group::Kind as GroupKind;
@@ -53,6 +57,7 @@ pub struct GraphBackend {
     power: Option<PowerOf>,
     /// Name of the provider that comes first where a model asks for none.
     preferred: Option<&'static str>,
+    tuning: KernelTuningPolicy,
 }
 
 /// Power settings of a model's runs, where it has any.
@@ -79,7 +84,8 @@ impl GraphBackend {
         let shared = None;
         let format = ModelFormat::Onnx;
         let (cache, power, preferred) = (None, None, None);
-        Self { format, providers, gpus, optional, shared, options, cache, power, preferred }
+        let tuning = KernelTuningPolicy::default();
+        Self { format, providers, gpus, optional, shared, options, cache, power, preferred, tuning }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
@@ -122,6 +128,12 @@ impl GraphBackend {
     #[must_use]
     pub fn with_cache(self, cache: Option<ModelCache>) -> Self {
         Self { cache: cache.map(Arc::new), ..self }
+    }
+
+    /// The same, with another policy on tuning kernels in idle moments.
+    #[must_use]
+    pub fn with_tuning(self, tuning: KernelTuningPolicy) -> Self {
+        Self { tuning, ..self }
     }
 
     /// The same, with the provider of this name first for models that ask for no unit.
@@ -184,7 +196,7 @@ impl GraphBackend {
         let routing = shared.filter(|_| location.is_none());
         let routing = routing.map(|(_, base)| location::routing(base, files)).transpose()?;
         let providers = options::configured(providers, &self.optional, files)?;
-        let options = options::session_options(&self.options, &providers, files)?;
+        let options = options::session_options(&self.options, &providers, files, self.tuning)?;
         let power = self.power_of(files)?;
         let pace = power.as_ref().map_or(&options.pace, |power| &power.pace).clone();
         let watch = WatchSource { model: files.name.as_str().into(), ..options.watch.clone() };
@@ -474,6 +486,18 @@ impl BackendModel for GraphModel {
             })
         };
         any.then(|| BackgroundTuner::new(tend))
+    }
+
+    fn kernel_tuner(&self, config: &ModelConfig) -> Option<Arc<dyn KernelTuner>> {
+        let SessionSource { backend, files, .. } = &self.made;
+        let enabled = files.metal.switch("enable_auto_tuning").map(|(_, enabled)| enabled);
+        if !backend.tuning.models.measures(enabled) {
+            return None;
+        }
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions: Vec<_> = sessions.iter().map(|(_, session)| Arc::clone(session)).collect();
+        let policy = metal::tuning_policy(&backend.tuning, &files.metal);
+        Some(Arc::new(GraphKernelTuner::new(&files.name, &sessions, config, &policy)))
     }
 
     fn instance(

@@ -9,7 +9,7 @@ use galatea_tensor::OrderedMap;
 
 use super::ProviderFactory;
 use super::metal::{self, StatedFields};
-use crate::backend::ModelFiles;
+use crate::backend::{KernelTuningPolicy, ModelFiles};
 use crate::config::ModelConfig;
 use crate::config::metal::ACCELERATOR as METAL;
 use crate::error::ServingError;
@@ -29,6 +29,7 @@ pub(super) fn session_options(
     base: &SessionOptions,
     providers: &[Arc<dyn ExecutionProvider>],
     files: &ModelFiles,
+    tuning: KernelTuningPolicy,
 ) -> Result<SessionOptions, ServingError> {
     let mut options = base.clone();
     let parameter =
@@ -72,7 +73,7 @@ pub(super) fn session_options(
         level: files.parameter("optimization_level").is_some()
             || graph_level(&files.config).is_some(),
     };
-    metal::session(&mut options, files, providers, stated)?;
+    metal::session(&mut options, files, providers, stated, &tuning)?;
     if !preferred.is_empty() {
         let all = if options.providers.is_empty() {
             known.iter().map(|&name| name.to_owned()).collect()

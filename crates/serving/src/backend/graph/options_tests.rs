@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use galatea_runtime::prefetch::PrefetchPolicy;
 use galatea_runtime::{
@@ -12,8 +13,12 @@ use galatea_runtime::{
 use galatea_tensor::OrderedMap;
 
 use super::*;
+use crate::backend::AutoTuning;
 use crate::config::metal::MetalSource;
 use crate::config::{MetalConfig, from_text};
+
+const POLICY: KernelTuningPolicy =
+    KernelTuningPolicy { models: AutoTuning::Asked, time: Duration::from_secs(60), cores: 1 };
 
 /// A provider that says what it was asked for.
 #[derive(Clone)]
@@ -135,7 +140,7 @@ fn a_model_that_is_warmed_up_waits_until_it_is_compiled() {
         SessionOptions { compile: CompileMode::Background, ..SessionOptions::default() };
     let mode = |text: &str| {
         let config = from_text(text).unwrap();
-        session_options(&background, &[provider("cpu")], &files(config)).unwrap().compile
+        session_options(&background, &[provider("cpu")], &files(config), POLICY).unwrap().compile
     };
     assert_eq!(mode("name: \"a\""), CompileMode::Background);
     let warm = "name: \"a\" model_warmup [ { name: \"zeros\" batch_size: 1 } ]";
@@ -155,7 +160,8 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
         let providers =
             configured(vec![provider("cpu")], &vec![provider("coreml")], &files(config.clone()))
                 .unwrap();
-        let options = session_options(&SessionOptions::default(), &providers, &files(config));
+        let options =
+            session_options(&SessionOptions::default(), &providers, &files(config), POLICY);
         options.unwrap().optimise
     };
     assert_eq!(level("apple_neural_engine", ""), OptimiseLevel::O1);
@@ -172,7 +178,7 @@ fn asking(metal: &str) -> ModelFiles {
 #[test]
 fn every_field_of_metal_config_changes_the_session() {
     let of = |metal: &str, units: &[Arc<dyn ExecutionProvider>]| {
-        session_options(&SessionOptions::default(), units, &asking(metal)).unwrap()
+        session_options(&SessionOptions::default(), units, &asking(metal), POLICY).unwrap()
     };
     let both = [provider("gpu"), provider("cpu")];
     let usual = SessionOptions::default();
@@ -200,11 +206,13 @@ fn what_a_model_says_by_itself_wins_over_metal_config() {
     );
     files.config = Arc::new(config.unwrap());
     files.settings.insert("precision".to_owned(), "fp32".to_owned());
-    let own = session_options(&SessionOptions::default(), &[provider("cpu")], &files).unwrap();
+    let own =
+        session_options(&SessionOptions::default(), &[provider("cpu")], &files, POLICY).unwrap();
     assert_eq!((own.precision, own.optimise), (Precision::Bf16, OptimiseLevel::O2));
     // A setting of the server does not.
     files.config = Arc::default();
-    let own = session_options(&SessionOptions::default(), &[provider("cpu")], &files).unwrap();
+    let own =
+        session_options(&SessionOptions::default(), &[provider("cpu")], &files, POLICY).unwrap();
     assert_eq!((own.precision, own.optimise), (Precision::Fp16, OptimiseLevel::O1));
 }
 
@@ -220,7 +228,4 @@ fn units_get_the_fields_that_are_theirs() {
     let error = configured(vec![provider("coreml")], &Vec::new(), &files).unwrap_err();
     // This one knows halves only.
     assert!(error.to_string().contains("parameter 'metal_config' of model 'a'"), "{error}");
-    let both = asking(r#"{"use_unified_memory": false, "unified_memory_threshold": 4096}"#);
-    let error = configured(vec![provider("gpu")], &Vec::new(), &both).unwrap_err();
-    assert!(error.to_string().contains("unified_memory_threshold 4096 found"), "{error}");
 }

@@ -43,6 +43,7 @@ pub(super) const FIELDS: &[MetalField] = fields![
     "batch_size" MetalFieldKind::Whole(1, 2_147_483_647);
     "latency_goal_ms" MetalFieldKind::Millis;
     "enable_auto_tuning" MetalFieldKind::Switch;
+    "auto_tuning_seconds" MetalFieldKind::Whole(1, 86_400);
     "kernel_fusion" MetalFieldKind::Switch;
     "prefetch_policy" MetalFieldKind::Words(&["none", "conservative", "aggressive", "adaptive"]);
     "persistent_kernels" MetalFieldKind::Switch;

@@ -6,6 +6,7 @@
 //! to the model wins, field by field, and in one object a field wins over the preset.
 
 mod batching;
+mod contradictions;
 mod fields;
 pub(crate) mod latency;
 
@@ -161,6 +162,9 @@ impl MetalConfig {
             None => Self::default(),
         };
         all.set_all(Self::of_flag(flag)?);
+        for line in all.settle()? {
+            tracing::warn!("metal_config: {line}");
+        }
         Ok(all)
     }
 
@@ -193,6 +197,12 @@ impl MetalConfig {
             if !says && !POWER_FIELDS.contains(&setting.field) {
                 own.settings.push(setting.clone());
             }
+        }
+        let lines = own.settle().map_err(|error| {
+            ServingError::invalid_arg(format!("model '{}': {error}", config.name))
+        })?;
+        for line in lines {
+            tracing::warn!(model = %config.name, "metal_config: {line}");
         }
         Ok(own)
     }
@@ -310,21 +320,13 @@ impl MetalConfig {
     }
 
     /// The same as a GPU's provider takes it.
-    ///
-    /// # Errors
-    /// When a threshold is given for unified memory that is not to be used.
-    pub(crate) fn pool_settings(&self) -> Result<OrderedMap<String, String>, String> {
+    pub(crate) fn pool_settings(&self) -> OrderedMap<String, String> {
         let mut given: OrderedMap<String, String> =
             self.pools().map(|one| (one.field.to_owned(), one.text.clone())).collect();
-        if let Some(text) = given.remove("use_unified_memory")
-            && text == "false"
-        {
-            if let Some(threshold) = self.find("unified_memory_threshold") {
-                return Err(threshold.refused("expected none where use_unified_memory is false"));
-            }
+        if given.remove("use_unified_memory").is_some_and(|text| text == "false") {
             given.insert("unified_memory_threshold".to_owned(), "0".to_owned());
         }
-        Ok(given)
+        given
     }
 }
 

@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::config::from_text;
-use crate::config::inference::model_config::SchedulingChoice;
 
 fn own(config: &str, file: Option<&str>, flag: &str) -> Result<MetalConfig, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -115,45 +114,19 @@ fn the_flag_may_name_a_file() {
     assert!(error.contains("at most 65536 bytes"), "{error}");
 }
 
-/// The preferred sizes of a model whose `batch_size` is this.
-fn preferred(config: &str, metal: &str, flag: &str) -> Result<Vec<i32>, String> {
-    let mut model = from_text(&format!("name: 'm' {config}")).unwrap();
-    let all = MetalConfig::of_flag(flag)?;
-    let mut metal = MetalConfig::parse(metal, MetalSource::Parameter)?;
-    metal.settings.extend(all.settings);
-    metal.prefer_batch(&mut model).map_err(|error| error.to_string())?;
-    Ok(match model.scheduling_choice {
-        Some(SchedulingChoice::DynamicBatching(batching)) => batching.preferred_batch_size,
-        _ => Vec::new(),
-    })
-}
-
 #[test]
-fn the_batch_size_is_preferred_where_the_configuration_leaves_it_open() {
-    let eight = r#"{"batch_size": 8}"#;
-    assert_eq!(preferred("max_batch_size: 16 dynamic_batching {}", eight, ""), Ok(vec![8]));
-    assert_eq!(preferred("max_batch_size: 16", eight, ""), Ok(vec![8]));
-    assert_eq!(preferred("max_batch_size: 16", r#"{"batch_size": 1}"#, ""), Ok(Vec::new()));
-    let stated = "max_batch_size: 16 dynamic_batching { preferred_batch_size: [4, 8] }";
-    assert_eq!(preferred(stated, eight, ""), Ok(vec![4, 8]));
-}
-
-#[test]
-fn a_batch_that_the_model_cannot_have_is_refused_if_the_model_asks_for_it() {
-    let eight = r#"{"batch_size": 8}"#;
-    for (config, said) in [
-        ("max_batch_size: 4", "batch_size 8 found, expected at most the 4 of max_batch_size"),
-        ("max_batch_size: 0", "expected 1: the model has no batches"),
-        (
-            "max_batch_size: 8 dynamic_batching { preferred_batch_size: 6 }",
-            "preferred_batch_size [6]",
-        ),
-        ("max_batch_size: 8 sequence_batching { direct {} }", "its place in the batch"),
-    ] {
-        let error = preferred(config, eight, "").unwrap_err();
-        assert!(error.contains(said) && error.contains("model 'm'"), "{error}");
-        assert!(preferred(config, "{}", eight).is_ok(), "{config}");
-        assert!(preferred(config, r#"{"preset": "high_throughput"}"#, "").is_ok(), "{config}");
-    }
-    assert_eq!(preferred("max_batch_size: 0", r#"{"batch_size": 1}"#, ""), Ok(Vec::new()));
+fn contradictions_of_one_place_are_refused_and_those_of_two_settled() {
+    let both = r#"{"use_unified_memory": false, "unified_memory_threshold": 4096}"#;
+    let error = own("", Some(both), "").unwrap_err();
+    let said =
+        "model 'm': metal_config.json: unified_memory_threshold 4096 found, expected none where";
+    assert!(error.contains(said), "{error}");
+    let server = MetalConfig::of_server(both, None).unwrap_err();
+    assert!(server.contains("--metal-config: unified_memory_threshold 4096 found"), "{server}");
+    // What the server says keeps no model from saying something else.
+    let flag = r#"{"unified_memory_threshold": 4096}"#;
+    let found = own("", Some(r#"{"use_unified_memory": false}"#), flag).unwrap();
+    assert_eq!(found.find("unified_memory_threshold"), None);
+    let settings = found.pool_settings();
+    assert_eq!(settings.get("unified_memory_threshold").map(String::as_str), Some("0"));
 }
