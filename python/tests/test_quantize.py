@@ -1,11 +1,14 @@
 """`galatea quantize`: other programs load what it writes, and both agree on what it computes."""
 
 import json
+import re
+import shutil
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tritonclient.http
 
 from conftest import SAMPLES
 from server import run_to_end
@@ -145,3 +148,74 @@ def test_text_models_are_quantised_without_data(program, tmp_path):
     text = np.random.default_rng(0).integers(97, 123, (4, 40)).astype(np.uint8)
     ours = galatea_run(program, tmp_path, path, TEXT_BYTES=text)["PROBABILITIES"]
     assert np.abs(ours - ort_run(path, TEXT_BYTES=text)["PROBABILITIES"]).max() < 0.02
+
+
+def served(folder, metal, samples=None, model=DIGITS):
+    """A repository with the digits, which have this `metal_config`, and samples in the model's folder."""
+    shutil.copytree(SAMPLES / "digits", folder / "digits")
+    shutil.copy(model, folder / "digits" / "1" / "model.onnx")
+    (folder / "digits" / "metal_config.json").write_text(json.dumps(metal))
+    if samples is not None:
+        (folder / "digits" / "calibration").mkdir()
+        np.savez(folder / "digits" / "calibration" / "some.npz", IMAGE=samples)
+    return ["--model-repository", folder, "--provider=cpu"]
+
+
+def answers(server, images):
+    with tritonclient.http.InferenceServerClient(server.http) as client:
+        given = tritonclient.http.InferInput("IMAGE", list(images.shape), "FP32")
+        given.set_data_from_numpy(images)
+        return client.infer("digits", [given]).as_numpy("PROBABILITIES")
+
+
+def line(server):
+    """What the log says of the layers that were quantized."""
+    found = [re.search(r"metal_config: ((?:not )?int[48](?: in \d|:).*) model=digits", text) for text in server.log]
+    return next((match[1] for match in found if match), None)
+
+
+@pytest.mark.parametrize(("metal", "calibrated", "said"), [
+    ({"precision": "int8"}, True, "int8 in 4 of 4 layers"),
+    ({"precision": "int8"}, False, "int8 in 1 of 4 layers"),
+    ({"preset": "power_efficient"}, False, "int8 in 1 of 4 layers"),
+    ({"precision": "int4"}, False, "int4 in 1 of 4 layers"),
+    ({"precision": "int4"}, True, "int4 in 1 of 4 layers"),
+    ({"preset": "power_efficient", "precision": "fp32"}, True, None),
+])
+def test_a_model_is_quantized_when_it_is_loaded(program, start, tmp_path, images, metal, calibrated, said):
+    samples = images[:256].reshape(16, 16, 1, 8, 8) if calibrated else None
+    arguments = [*served(tmp_path / "models", metal, samples), "--cache-dir", tmp_path / "cache"]
+    server = start(*arguments)
+    first = line(server)
+    assert (first or "").startswith(said or ""), list(server.log)
+    found = answers(server, images[300:332])
+    assert server.stop() == 0
+    session = onnxruntime.InferenceSession(DIGITS)
+    exact = session.run(None, {"IMAGE": images[300:332]})[0]
+    assert (found.argmax(1) == exact.argmax(1)).mean() > 0.96
+    # What is rounded gives other digits.
+    assert (np.abs(found - exact).max() > 1e-5) == (said is not None)
+    if said is None:
+        return
+    # The next start finds the quantized model, and says the same of it.
+    entries = {path: path.read_bytes() for path in (tmp_path / "cache" / "models").glob("*.line")}
+    assert [text.decode().strip() for text in entries.values()] == [first]
+    again = start(*arguments)
+    assert line(again) == first
+    assert np.array_equal(answers(again, images[300:332]), found)
+    status, log = run_to_end(program, "explain", tmp_path / "models" / "digits", "--provider", "cpu")
+    assert status == 0 and said in log, log
+
+
+def test_a_quantized_model_is_not_quantized_again(program, start, tmp_path, images):
+    path, _ = quantise(program, tmp_path, images, "--mode", "static")
+    server = start(*served(tmp_path / "models", {"precision": "int8"}, model=path), "--cache-dir", tmp_path / "cache")
+    assert line(server) == "not int8: the model is quantized already (QuantizeLinear); the model computes as it says"
+    assert answers(server, images[:8]).shape == (8, 10)
+
+
+def test_samples_that_do_not_fit_are_named(start, tmp_path, images):
+    samples = images[:4, :, :3]
+    server = start(*served(tmp_path / "models", {"precision": "int8"}, samples), "--cache-dir", tmp_path / "cache")
+    assert line(server).startswith("not int8: "), list(server.log)
+    assert answers(server, images[:8]).shape == (8, 10)

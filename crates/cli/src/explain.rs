@@ -69,20 +69,22 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> 
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
     }
     arguments.gpu_memory.apply()?;
-    let session =
-        model::session(&model::find(given)?, &arguments.session, arguments.threads.count)?;
+    let path = model::find(given)?;
+    let session = model::session(&path, &arguments.session, arguments.threads.count)?;
     let measured = match arguments.measure {
         true => Some(measure(&session, arguments)?),
         false => None,
     };
-    let settings = explain_settings::text(given, arguments.metal_config.as_deref().unwrap_or(""))?;
+    let flag = arguments.metal_config.as_deref().unwrap_or("");
+    let settings = explain_settings::text(given, flag)?;
+    let quantization = explain_settings::quantization(given, &path, flag)?;
     let kernels = kernels(&session, arguments);
     let mut explained = session.explain();
     if !arguments.brief {
         say(explained.to_string().trim_end());
         measured.iter().for_each(|measured| say(&measured.text(&explained)));
         kernels.iter().for_each(|kernels| say(kernels));
-        settings.iter().for_each(|settings| say(settings));
+        settings.iter().chain(&quantization).for_each(|text| say(text));
         return Ok(ExitCode::SUCCESS);
     }
     for index in 0..explained.partitions.len() {
@@ -91,7 +93,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<ExitCode, String> 
     explained.notes.drain(..).for_each(|note| say(&format!("note: {note}")));
     measured.iter().for_each(|measured| say(&measured.text(&explained)));
     kernels.iter().for_each(|kernels| say(kernels));
-    settings.iter().for_each(|settings| say(settings));
+    settings.iter().chain(&quantization).for_each(|text| say(text));
     Ok(ExitCode::SUCCESS)
 }
 

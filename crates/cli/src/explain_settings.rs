@@ -4,10 +4,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use galatea_formats::onnx;
+use galatea_runtime::SessionOptions;
 use galatea_runtime::power::PowerSettings;
 use galatea_serving::config::metal::MetalSetting;
 use galatea_serving::config::{self, MetalConfig, ModelConfig};
+use galatea_serving::low_bits::{LoadQuantization, LowBits};
+use galatea_serving::model_cache::GraphChange;
 
+use super::engine;
 use crate::table::table;
 
 /// Files by which a folder is known as one of a model.
@@ -43,6 +48,36 @@ pub(super) fn text(path: &Path, flag: &str) -> Result<Option<String>, String> {
         unsaid.map(|(field, value)| [field.to_owned(), value, "nobody says it".to_owned()]);
     let rows = own.chain(of_server).chain(unsaid).map(Vec::from);
     Ok(Some(table(&["metal_config", "Value", "From"], rows)))
+}
+
+/// Line that a server has in its log about a model whose `precision` is one of weights.
+///
+/// # Errors
+/// Fails for a configuration that cannot be read, and where the model cannot be.
+pub(super) fn quantization(
+    path: &Path,
+    model: &Path,
+    flag: &str,
+) -> Result<Option<String>, String> {
+    let server = MetalConfig::of_server(flag, None)?;
+    let folder = folder(path);
+    let config = folder.as_ref().map_or_else(|| Ok(ModelConfig::default()), |folder| read(folder));
+    let place = folder.as_deref().unwrap_or(path);
+    let metal = MetalConfig::of_model(&config?, place, &server);
+    let metal = metal.map_err(|error| error.to_string())?;
+    let bits = match metal.find("precision").map(|setting| setting.text.as_str()) {
+        Some("int8") => LowBits::Int8,
+        Some("int4") => LowBits::Int4,
+        _ => return Ok(None),
+    };
+    if model.extension().is_none_or(|end| end != "onnx") {
+        return Ok(Some(format!("not {bits}: expected an ONNX model")));
+    }
+    let graph = onnx::load(model).map_err(|error| error.to_string())?;
+    let providers = engine().providers(None)?;
+    let change = LoadQuantization::new(bits, place);
+    let (_, line) = change.change(graph, &providers, &SessionOptions::default());
+    Ok(Some(line))
 }
 
 /// Rows of the runs that a server expects of a model: of one where no configuration says anything.

@@ -45,7 +45,6 @@ mod run;
 mod run_checkpoint;
 mod sample;
 mod sample_chat;
-mod samples;
 mod selftest;
 mod serve;
 pub mod server_options;

@@ -15,13 +15,13 @@ use galatea_runtime::quantize::{
     RangeMethod, compare, quantize,
 };
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
+use galatea_serving::samples::samples;
 use galatea_tensor::OrderedMap;
 use serde_json::{Map, Value, json};
 
 use super::engine;
 use super::generate::{FreeLengths, seeded_inputs};
 use super::precision_choices::{PrecisionChoices, RANDOM};
-use super::samples::samples;
 use crate::table::table;
 
 /// Number of inputs that are made.

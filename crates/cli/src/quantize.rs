@@ -11,13 +11,13 @@ use galatea_runtime::SessionOptions;
 use galatea_runtime::quantize::{
     OutputLikeness, QuantizeContext, QuantizeReport, quantize as quantize_graph,
 };
+use galatea_serving::samples::samples;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::arguments::{number, path};
 use super::model::ThreadChoice;
 use super::quantize_choices::QuantizeChoices;
-use super::samples::samples;
 use super::{engine, model, say};
 use crate::table::table;
 

@@ -40,7 +40,9 @@ fn the_log_says_what_acts_and_what_does_not() {
     for said in [
         "metal_config: kernel_fusion true (the graph is rewritten up to O3)",
         "enable_auto_tuning false (records of the tuner are left out, and nothing is measured)",
-        "metal_config: metal_config.json: precision int8 found, expected a unit that takes it",
+        "precision int8 (layers are quantized as far as results stay within the bound)",
+        // Its convolutions are not quantized without samples.
+        "metal_config: int8 in 1 of 4 layers, top-1 1.0000 on 8 made inputs",
         "metal_config: --metal-config: prefetch_policy none found, expected a GPU",
         "power_target_watts 10; enable_thermal_protection true; adaptive_frequency true",
         "model 'simple': metal_config.json: precision: \\\"half\\\" found, expected fp32 or fp16",

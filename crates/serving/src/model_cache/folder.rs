@@ -18,6 +18,7 @@ use super::entry::EntryRefusal;
 /// Ends of names.
 const ENTRY: &str = "model";
 const NOTE: &str = "note";
+const LINE: &str = "line";
 const TEMPORARY: &str = "tmp";
 
 /// Unfinished files of this age were left behind.
@@ -145,6 +146,9 @@ impl CacheFolder {
             match end {
                 Some(ENTRY) if path != newest => entries.push((used, found.len(), path)),
                 Some(NOTE) => notes.push((used, path)),
+                Some(LINE) if path != newest.with_extension(LINE) && is_orphan(&path) => {
+                    self.remove(&path);
+                }
                 Some(TEMPORARY) if used.elapsed().is_ok_and(|age| age > ABANDONED) => {
                     self.remove(&path);
                 }
@@ -164,6 +168,22 @@ impl CacheFolder {
             self.remove(&path);
             total = total.saturating_sub(bytes);
         }
+    }
+
+    /// Line about the change that an entry was made with.
+    pub(super) fn line(&self, text: &str) -> Option<String> {
+        let found = fs::read_to_string(self.named(text.as_bytes(), LINE)).ok()?;
+        found.strip_suffix('\n').map(str::to_owned)
+    }
+
+    /// Writes the line about the change that an entry is made with.
+    pub(super) fn write_line(&self, text: &str, line: &str) -> io::Result<()> {
+        let (mut file, temporary) = self.create()?;
+        let path = self.named(text.as_bytes(), LINE);
+        let written = file
+            .write_all(format!("{}\n", line.replace('\n', " ")).as_bytes())
+            .and_then(|()| fs::rename(&temporary, &path));
+        written.inspect_err(|_| self.remove(&temporary))
     }
 
     fn note_path(&self, model: &Path) -> Option<PathBuf> {
@@ -215,6 +235,11 @@ impl CacheFolder {
             .and_then(|()| fs::rename(&temporary, &path));
         written.inspect_err(|_| self.remove(&temporary))
     }
+}
+
+/// Whether the entry of a line is gone.
+fn is_orphan(line: &Path) -> bool {
+    !line.with_extension(ENTRY).exists()
 }
 
 fn already_there(error: &io::Error) -> bool {

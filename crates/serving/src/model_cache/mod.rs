@@ -11,6 +11,7 @@
 //! entry. Every part has a checksum that is compared before the part is used; what is damaged is
 //! removed and made anew. Nothing that goes wrong here keeps a model from loading.
 
+mod changed;
 mod content;
 mod entry;
 mod folder;
@@ -28,6 +29,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Allocation, MappedFile, Tensor};
 
+pub use changed::GraphChange;
 use entry::{CacheEntry, PackedRecorder};
 use folder::CacheFolder;
 
@@ -70,6 +72,17 @@ impl fmt::Display for SessionOrigin {
     }
 }
 
+/// A session on a model, with what was done to its graph.
+#[derive(Debug)]
+pub struct PreparedSession {
+    /// The session.
+    pub session: Session,
+    /// Where it came from.
+    pub origin: SessionOrigin,
+    /// Line of the change, where one was asked for.
+    pub change: Option<String>,
+}
+
 /// Prepares the model in a file, by way of the cache where there is one.
 ///
 /// # Errors
@@ -80,23 +93,68 @@ pub fn session(
     providers: &[Arc<dyn ExecutionProvider>],
     options: &SessionOptions,
 ) -> Result<(Session, SessionOrigin), String> {
+    let prepared = changed_session(cache, path, providers, options, None)?;
+    Ok((prepared.session, prepared.origin))
+}
+
+/// Prepares the model in a file after a change of its graph, by way of the cache where there is one: it holds what came
+/// of the change.
+///
+/// # Errors
+/// When the model cannot be read or prepared; the text says why.
+pub fn changed_session(
+    cache: Option<&ModelCache>,
+    path: &Path,
+    providers: &[Arc<dyn ExecutionProvider>],
+    options: &SessionOptions,
+    change: Option<&dyn GraphChange>,
+) -> Result<PreparedSession, String> {
+    let name = change.map(GraphChange::name).transpose()?;
+    let kind = EntryConditions { providers, options, change, name };
     match cache {
-        Some(cache) => cache.session(path, providers, options),
+        Some(cache) => cache.session(path, &kind),
         None => {
             let graph = onnx::load(path).map_err(|error| error.to_string())?;
-            let session = Session::new(graph, providers, options);
-            Ok((session.map_err(|error| error.to_string())?, SessionOrigin::Model))
+            kind.plain(kind.changed(graph))
         }
     }
+}
+
+/// A graph to prepare, and the line of its change.
+struct ChangedGraph {
+    graph: Graph,
+    line: Option<String>,
 }
 
 /// Conditions of entries besides the model.
 struct EntryConditions<'a> {
     providers: &'a [Arc<dyn ExecutionProvider>],
     options: &'a SessionOptions,
+    change: Option<&'a dyn GraphChange>,
+    /// Name of the change.
+    name: Option<String>,
 }
 
 impl EntryConditions<'_> {
+    /// Makes the change, if any.
+    fn changed(&self, graph: Graph) -> ChangedGraph {
+        match self.change {
+            None => ChangedGraph { graph, line: None },
+            Some(change) => {
+                let (graph, line) = change.change(graph, self.providers, self.options);
+                ChangedGraph { graph, line: Some(line) }
+            }
+        }
+    }
+
+    /// Prepares a graph without the cache.
+    fn plain(&self, changed: ChangedGraph) -> Result<PreparedSession, String> {
+        let prepared = PreparedGraph::new(changed.graph, self.options.optimise);
+        let prepared = prepared.map_err(|error| error.to_string())?;
+        let session = self.session(prepared, PackedSource::default())?;
+        Ok(PreparedSession { session, origin: SessionOrigin::Model, change: changed.line })
+    }
+
     /// Program, level and providers: different texts for different entries of a model.
     fn text(&self, content: &str) -> String {
         let names = &self.options.providers;
@@ -106,7 +164,9 @@ impl EntryConditions<'_> {
         let level = self.options.optimise;
         let program = content::program();
         let precision = self.options.precision;
-        format!("{content} of {program}, {level}, {precision}, {names:?} of {packings:?}")
+        let change = self.name.iter().map(|name| format!(", {name}"));
+        let change: String = change.collect();
+        format!("{content} of {program}, {level}, {precision}, {names:?} of {packings:?}{change}")
     }
 
     fn session(&self, prepared: PreparedGraph, packed: PackedSource) -> Result<Session, String> {
@@ -182,45 +242,58 @@ impl ModelCache {
         known.caches(on_macos).map(|caches| caches.join("galatea/models"))
     }
 
-    fn session(
-        &self,
-        path: &Path,
-        providers: &[Arc<dyn ExecutionProvider>],
-        options: &SessionOptions,
-    ) -> Result<(Session, SessionOrigin), String> {
-        let kind = EntryConditions { providers, options };
-        if let Some(session) = self.noted(path, &kind) {
-            return Ok((session, SessionOrigin::Cache));
+    fn session(&self, path: &Path, kind: &EntryConditions<'_>) -> Result<PreparedSession, String> {
+        if let Some(prepared) = self.noted(path, kind) {
+            return Ok(prepared);
         }
         let onnx::OnnxModel { graph, files, .. } =
             onnx::load_model(path).map_err(|error| error.to_string())?;
-        let plain = |graph: Graph| {
-            let prepared = PreparedGraph::new(graph, options.optimise);
-            kind.session(prepared.map_err(|error| error.to_string())?, PackedSource::default())
-        };
-        if constant_bytes(&graph) < MIN_BYTES {
-            return Ok((plain(graph)?, SessionOrigin::Model));
+        // A change takes longer than what an entry saves of a small model.
+        if constant_bytes(&graph) < MIN_BYTES && kind.change.is_none() {
+            return kind.plain(kind.changed(graph));
         }
         let content = match self.content(&files) {
             Ok(content) => content,
             Err(error) => {
                 self.complain(&error);
-                return Ok((plain(graph)?, SessionOrigin::Model));
+                return kind.plain(kind.changed(graph));
             }
         };
         let name = self.folder.entry(&kind.text(&content));
-        if let Some(session) = name.is_file().then(|| self.entry(&content, &files, &kind)).flatten()
-        {
+        let known = name.is_file().then(|| self.found(&content, &files, kind)).flatten();
+        if let Some(prepared) = known {
             self.note(path, &files, &content);
-            return Ok((session, SessionOrigin::Cache));
+            return Ok(prepared);
         }
-        let prepared =
-            PreparedGraph::new(graph, options.optimise).map_err(|error| error.to_string())?;
-        self.add(path, &content, prepared, files, &kind)
+        let ChangedGraph { graph, line } = kind.changed(graph);
+        let prepared = PreparedGraph::new(graph, kind.options.optimise);
+        let prepared = prepared.map_err(|error| error.to_string())?;
+        if let Some(line) = &line
+            && let Err(error) = self.folder.write_line(&kind.text(&content), line)
+        {
+            self.complain(&error);
+        }
+        let (session, origin) = self.add(path, &content, prepared, files, kind)?;
+        Ok(PreparedSession { session, origin, change: line })
+    }
+
+    /// The session of an entry, with the line of its change.
+    fn found(
+        &self,
+        content: &str,
+        files: &[OnnxFile],
+        kind: &EntryConditions<'_>,
+    ) -> Option<PreparedSession> {
+        let change = match kind.change {
+            Some(_) => Some(self.folder.line(&kind.text(content))?),
+            None => None,
+        };
+        let session = self.entry(content, files, kind)?;
+        Some(PreparedSession { session, origin: SessionOrigin::Cache, change })
     }
 
     /// The session of an entry whose content a note tells.
-    fn noted(&self, path: &Path, kind: &EntryConditions<'_>) -> Option<Session> {
+    fn noted(&self, path: &Path, kind: &EntryConditions<'_>) -> Option<PreparedSession> {
         let note = self.folder.note(path)?;
         let mut files = Vec::with_capacity(note.files.len());
         for (path, identity) in note.files {
@@ -230,7 +303,7 @@ impl ModelCache {
             }
             files.push(OnnxFile { path, memory });
         }
-        self.entry(&note.content, &files, kind)
+        self.found(&note.content, &files, kind)
     }
 
     /// Notes the content of a model, if its files will not change unnoticed.

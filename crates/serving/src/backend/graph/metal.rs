@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use galatea_graph::Graph;
 use galatea_runtime::tune::ChoiceSource;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, ProviderWish, SessionOptions};
 use galatea_tensor::OrderedMap;
@@ -12,6 +13,8 @@ use crate::backend::{KernelTuningPolicy, ModelFiles};
 use crate::config::metal::latency::LATENCY_GOAL;
 use crate::config::metal::{MetalConfig, MetalSetting};
 use crate::error::ServingError;
+use crate::graph_model::ModelFormat;
+use crate::low_bits::{LowBits, quantized_operator};
 
 /// Names of providers that fields are for.
 const GPU: &str = "gpu";
@@ -30,6 +33,14 @@ pub(super) struct StatedFields {
     pub(super) precision: bool,
     /// How far the graph is rewritten.
     pub(super) level: bool,
+}
+
+/// Facts that the session of a model depends on besides `metal_config`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionTerms {
+    pub(super) stated: StatedFields,
+    pub(super) tuning: KernelTuningPolicy,
+    pub(super) format: ModelFormat,
 }
 
 /// Fields that act and those that do not, for the log.
@@ -66,14 +77,17 @@ pub(super) fn session(
     options: &mut SessionOptions,
     files: &ModelFiles,
     providers: &[Arc<dyn ExecutionProvider>],
-    stated: StatedFields,
-    tuning: &KernelTuningPolicy,
+    terms: &SessionTerms,
 ) -> Result<(), ServingError> {
+    let SessionTerms { stated, tuning, format } = *terms;
     let metal = &*files.metal;
     let mut account = FieldAccount::default();
     if let Some(setting) = metal.find("precision") {
-        let engine = providers.iter().any(|provider| provider.name() == CORE_ML);
-        precision(options, setting, stated, engine, &mut account);
+        let engine = has_engine(providers);
+        match low_bits_of(setting).filter(|_| !stated.precision) {
+            Some(bits) => low_bits_effect(setting, bits, engine, format, &mut account),
+            None => precision(options, setting, stated, &mut account),
+        }
     }
     match metal.switch("kernel_fusion") {
         Some((setting, _)) if stated.level => {
@@ -90,7 +104,7 @@ pub(super) fn session(
             }
         }
     }
-    tuning_fields(metal, tuning, &mut account);
+    tuning_fields(metal, &tuning, &mut account);
     let taken = other_fields(options, metal, providers, &mut account);
     taken.map_err(ServingError::invalid_arg)?;
     account.log(&files.name);
@@ -196,12 +210,74 @@ fn other_fields(
     Ok(())
 }
 
+/// Bits of weights that a precision stands for, if it is one of weights.
+fn low_bits_of(setting: &MetalSetting) -> Option<LowBits> {
+    match setting.text.as_str() {
+        "int8" => Some(LowBits::Int8),
+        "int4" => Some(LowBits::Int4),
+        _ => None,
+    }
+}
+
+fn has_engine(providers: &[Arc<dyn ExecutionProvider>]) -> bool {
+    providers.iter().any(|provider| provider.name() == CORE_ML)
+}
+
+/// Bits that weights get when a model is loaded: of ONNX models that run on no Neural Engine, whose provider has weights of
+/// its own.
+pub(super) fn low_bits(
+    metal: &MetalConfig,
+    providers: &[Arc<dyn ExecutionProvider>],
+    stated: bool,
+) -> Option<LowBits> {
+    let bits = low_bits_of(metal.find("precision")?)?;
+    (!stated && !has_engine(providers)).then_some(bits)
+}
+
+/// Says in the log what a precision of floats is for in a model that is quantized already.
+pub(super) fn tell_quantized(files: &ModelFiles, stated: bool, graph: &Graph) {
+    let Some(setting) = files.metal.find("precision").filter(|_| !stated) else { return };
+    let floats = matches!(setting.text.as_str(), "fp16" | "bf16" | "mixed");
+    if let Some(operator) = quantized_operator(graph).filter(|_| floats) {
+        let text = &setting.text;
+        tracing::info!(
+            model = %files.name,
+            "metal_config: precision {text} holds for what the model has not quantized itself ({operator})"
+        );
+    }
+}
+
+/// Says what becomes of weights of few bits.
+fn low_bits_effect(
+    setting: &MetalSetting,
+    bits: LowBits,
+    engine: bool,
+    format: ModelFormat,
+    account: &mut FieldAccount,
+) {
+    match (engine, bits, format) {
+        (true, LowBits::Int8, _) => {
+            account.act(setting, "weights of the Neural Engine; others as before");
+        }
+        (true, LowBits::Int4, _) => account.idle(
+            setting,
+            "expected fp32, fp16 or int8 where a Neural Engine takes part: 'galatea convert --weights int4' writes \
+             packages of 4 bits",
+        ),
+        (false, _, ModelFormat::CoreMl) => {
+            account.idle(setting, "expected an ONNX model: a package computes as it says");
+        }
+        (false, _, ModelFormat::Onnx) => {
+            account.act(setting, "layers are quantized as far as results stay within the bound");
+        }
+    }
+}
+
 /// Precision of matrix multiplications.
 fn precision(
     options: &mut SessionOptions,
     setting: &MetalSetting,
     stated: StatedFields,
-    engine: bool,
     account: &mut FieldAccount,
 ) {
     if stated.precision {
@@ -211,13 +287,6 @@ fn precision(
     let (precision, how) = match setting.text.as_str() {
         "fp16" | "mixed" => (Precision::Fp16, "values or weights FP16, sums FP32"),
         "bf16" => (Precision::Bf16, "operands BF16, sums FP32"),
-        "int8" if engine => (options.precision, "weights of the Neural Engine; others as before"),
-        "int8" => {
-            let why = "expected a unit that takes it: the model runs on no Neural Engine here, and computes as it says. \
-                       'galatea quantize' writes models of 8 bits for every unit";
-            account.idle(setting, why);
-            return;
-        }
         _ => (Precision::Fp32, "all of it"),
     };
     options.precision = precision;

@@ -33,7 +33,8 @@ use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::config::{MetalConfig, ModelConfig};
 use crate::error::{ErrorCode, ServingError};
 use crate::graph_model::{self, FunctionInterface, ModelFormat};
-use crate::model_cache::{self, ModelCache};
+use crate::low_bits::LoadQuantization;
+use crate::model_cache::{self, GraphChange, ModelCache, PreparedSession};
 
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
@@ -196,7 +197,8 @@ impl GraphBackend {
         let routing = shared.filter(|_| location.is_none());
         let routing = routing.map(|(_, base)| location::routing(base, files)).transpose()?;
         let providers = options::configured(providers, &self.optional, files)?;
-        let options = options::session_options(&self.options, &providers, files, self.tuning)?;
+        let options =
+            options::session_options(&self.options, &providers, files, self.tuning, self.format)?;
         let power = self.power_of(files)?;
         let pace = power.as_ref().map_or(&options.pace, |power| &power.pace).clone();
         let watch = WatchSource { model: files.name.as_str().into(), ..options.watch.clone() };
@@ -206,6 +208,7 @@ impl GraphBackend {
         };
         let mut made = self.session_on(&providers, path, files, options).map_err(failed)?;
         made.aside = power.and_then(|power| power.aside);
+        metal::tell_quantized(files, options::states_precision(files), made.session.graph());
         if insists {
             let notes = made.session.explain().notes;
             if !notes.is_empty() {
@@ -243,17 +246,38 @@ impl GraphBackend {
             let interface = Some(model.interface);
             return Ok(LoadedGraph { session, defaults, interface, aside: None });
         }
+        let stated = options::states_precision(files);
+        let quantization = metal::low_bits(&files.metal, providers, stated)
+            .map(|bits| LoadQuantization::new(bits, &files.model_dir));
         // Such inputs change the graph: it is another one than that of the file.
         if files.config.input.iter().any(|input| input.optional) {
             let mut graph = graph_model::read_onnx(path)?;
+            if let Some(quantization) = &quantization {
+                let (changed, line) = quantization.change(graph, providers, options);
+                graph = changed;
+                tell_quantization(&files.name, &line);
+            }
             let defaults = defaults(&mut graph, &files.config);
             let session = prepare(graph)?;
             return Ok(LoadedGraph { session, defaults, interface: None, aside: None });
         }
         let cache = self.cache.as_deref();
-        let (session, source) = model_cache::session(cache, path, providers, options)?;
-        tracing::debug!(model = %files.name, %source, "prepared the model");
+        let change = quantization.as_ref().map(|one| one as &dyn GraphChange);
+        let prepared = model_cache::changed_session(cache, path, providers, options, change)?;
+        let PreparedSession { session, origin, change } = prepared;
+        tracing::debug!(model = %files.name, %origin, "prepared the model");
+        if let Some(line) = change {
+            tell_quantization(&files.name, &line);
+        }
         Ok(LoadedGraph { session, defaults: Vec::new(), interface: None, aside: None })
+    }
+}
+
+/// Says in the log what became of the weights of a model.
+fn tell_quantization(model: &str, line: &str) {
+    match line.starts_with("not ") {
+        true => tracing::warn!(%model, "metal_config: {line}; the model computes as it says"),
+        false => tracing::info!(%model, "metal_config: {line}"),
     }
 }
 

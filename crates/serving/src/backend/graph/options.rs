@@ -8,11 +8,12 @@ use galatea_runtime::{
 use galatea_tensor::OrderedMap;
 
 use super::ProviderFactory;
-use super::metal::{self, StatedFields};
+use super::metal::{self, SessionTerms, StatedFields};
 use crate::backend::{KernelTuningPolicy, ModelFiles};
 use crate::config::ModelConfig;
 use crate::config::metal::ACCELERATOR as METAL;
 use crate::error::ServingError;
+use crate::graph_model::ModelFormat;
 
 /// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
 /// value, results and limits are the same.
@@ -30,6 +31,7 @@ pub(super) fn session_options(
     providers: &[Arc<dyn ExecutionProvider>],
     files: &ModelFiles,
     tuning: KernelTuningPolicy,
+    format: ModelFormat,
 ) -> Result<SessionOptions, ServingError> {
     let mut options = base.clone();
     let parameter =
@@ -69,11 +71,11 @@ pub(super) fn session_options(
         }
     };
     let stated = StatedFields {
-        precision: precision(&files.config).or_else(|| files.parameter("precision")).is_some(),
+        precision: states_precision(files),
         level: files.parameter("optimization_level").is_some()
             || graph_level(&files.config).is_some(),
     };
-    metal::session(&mut options, files, providers, stated, &tuning)?;
+    metal::session(&mut options, files, providers, &SessionTerms { stated, tuning, format })?;
     if !preferred.is_empty() {
         let all = if options.providers.is_empty() {
             known.iter().map(|&name| name.to_owned()).collect()
@@ -84,6 +86,11 @@ pub(super) fn session_options(
         options.providers = preferred.into_iter().chain(rest).collect();
     }
     Ok(options)
+}
+
+/// Whether a model's configuration has a precision of its own.
+pub(super) fn states_precision(files: &ModelFiles) -> bool {
+    precision(&files.config).or_else(|| files.parameter("precision")).is_some()
 }
 
 /// A name of accelerators of configurations, and the provider of it.

@@ -140,7 +140,9 @@ fn a_model_that_is_warmed_up_waits_until_it_is_compiled() {
         SessionOptions { compile: CompileMode::Background, ..SessionOptions::default() };
     let mode = |text: &str| {
         let config = from_text(text).unwrap();
-        session_options(&background, &[provider("cpu")], &files(config), POLICY).unwrap().compile
+        session_options(&background, &[provider("cpu")], &files(config), POLICY, ModelFormat::Onnx)
+            .unwrap()
+            .compile
     };
     assert_eq!(mode("name: \"a\""), CompileMode::Background);
     let warm = "name: \"a\" model_warmup [ { name: \"zeros\" batch_size: 1 } ]";
@@ -160,8 +162,13 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
         let providers =
             configured(vec![provider("cpu")], &vec![provider("coreml")], &files(config.clone()))
                 .unwrap();
-        let options =
-            session_options(&SessionOptions::default(), &providers, &files(config), POLICY);
+        let options = session_options(
+            &SessionOptions::default(),
+            &providers,
+            &files(config),
+            POLICY,
+            ModelFormat::Onnx,
+        );
         options.unwrap().optimise
     };
     assert_eq!(level("apple_neural_engine", ""), OptimiseLevel::O1);
@@ -178,7 +185,14 @@ fn asking(metal: &str) -> ModelFiles {
 #[test]
 fn every_field_of_metal_config_changes_the_session() {
     let of = |metal: &str, units: &[Arc<dyn ExecutionProvider>]| {
-        session_options(&SessionOptions::default(), units, &asking(metal), POLICY).unwrap()
+        session_options(
+            &SessionOptions::default(),
+            units,
+            &asking(metal),
+            POLICY,
+            ModelFormat::Onnx,
+        )
+        .unwrap()
     };
     let both = [provider("gpu"), provider("cpu")];
     let usual = SessionOptions::default();
@@ -206,13 +220,25 @@ fn what_a_model_says_by_itself_wins_over_metal_config() {
     );
     files.config = Arc::new(config.unwrap());
     files.settings.insert("precision".to_owned(), "fp32".to_owned());
-    let own =
-        session_options(&SessionOptions::default(), &[provider("cpu")], &files, POLICY).unwrap();
+    let own = session_options(
+        &SessionOptions::default(),
+        &[provider("cpu")],
+        &files,
+        POLICY,
+        ModelFormat::Onnx,
+    )
+    .unwrap();
     assert_eq!((own.precision, own.optimise), (Precision::Bf16, OptimiseLevel::O2));
     // A setting of the server does not.
     files.config = Arc::default();
-    let own =
-        session_options(&SessionOptions::default(), &[provider("cpu")], &files, POLICY).unwrap();
+    let own = session_options(
+        &SessionOptions::default(),
+        &[provider("cpu")],
+        &files,
+        POLICY,
+        ModelFormat::Onnx,
+    )
+    .unwrap();
     assert_eq!((own.precision, own.optimise), (Precision::Fp16, OptimiseLevel::O1));
 }
 

@@ -19,6 +19,8 @@ pub enum CheckpointForm {
 
 /// How weights are rounded for `int8`.
 const INT8: &str = "q8_0";
+/// How weights are rounded for `int4`.
+const INT4: &str = "q4_0";
 
 /// The arguments of an engine, with what `metal_config` says where they are silent: `precision` and `batch_size`. What
 /// acts and what does not is said in the log.
@@ -32,7 +34,7 @@ pub fn metal_arguments(
     let mut completed = arguments.clone();
     if let Some(setting) = arguments.metal.find("precision") {
         let stated = match setting.text.as_str() {
-            "int8" => arguments.quantization.as_ref().map(|_| "quantization"),
+            "int8" | "int4" => arguments.quantization.as_ref().map(|_| "quantization"),
             _ => arguments.dtype.as_ref().map(|_| "dtype"),
         };
         match (stated, form, setting.text.as_str()) {
@@ -45,6 +47,10 @@ pub fn metal_arguments(
             (None, _, "int8") => {
                 completed.quantization = Some(INT8.to_owned());
                 account.act(setting, "weights of floats are rounded to 8 bits in blocks");
+            }
+            (None, _, "int4") => {
+                completed.quantization = Some(INT4.to_owned());
+                account.act(setting, "weights of floats are rounded to 4 bits in blocks");
             }
             (None, _, text) => {
                 let (dtype, how) = match text {
@@ -129,6 +135,7 @@ mod tests {
             assert_eq!((completed.max_num_seqs, completed.quantization), (Some(3), None));
         }
         assert_eq!(of(r#"{"precision": "int8"}"#).quantization.as_deref(), Some(INT8));
+        assert_eq!(of(r#"{"precision": "int4"}"#).quantization.as_deref(), Some(INT4));
     }
 
     #[test]

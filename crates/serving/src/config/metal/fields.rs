@@ -39,7 +39,7 @@ macro_rules! fields {
 
 /// All fields.
 pub(super) const FIELDS: &[MetalField] = fields![
-    "precision" MetalFieldKind::Words(&["fp32", "fp16", "bf16", "int8", "mixed"]);
+    "precision" MetalFieldKind::Words(&["fp32", "fp16", "bf16", "int8", "int4", "mixed"]);
     "batch_size" MetalFieldKind::Whole(1, 2_147_483_647);
     "latency_goal_ms" MetalFieldKind::Millis;
     "enable_auto_tuning" MetalFieldKind::Switch;

@@ -12,7 +12,10 @@ use galatea_tensor::Tensor;
 const MAX_SAMPLES: usize = 1 << 16;
 
 /// The samples in archives and folders of archives.
-pub(super) fn samples(graph: &Graph, named: &[String]) -> Result<Vec<NamedInputs>, String> {
+///
+/// # Errors
+/// Names the file that cannot be read, or does not fit the model.
+pub fn samples(graph: &Graph, named: &[String]) -> Result<Vec<NamedInputs>, String> {
     let mut all = Vec::new();
     for name in named {
         let path = Path::new(name);
