@@ -48,6 +48,7 @@ mod sample_chat;
 mod selftest;
 mod serve;
 pub mod server_options;
+mod server_place;
 mod signals;
 mod simulate;
 mod simulate_arguments;

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ab_test;
 pub mod backend;
 pub mod batch;
 pub mod cache;

@@ -11,6 +11,7 @@
     reason = "a test fails by panicking and says on the terminal what it skips"
 )]
 
+mod ab_tests;
 mod backend_names;
 mod control;
 mod core;

@@ -2,6 +2,7 @@
 
 mod beside;
 mod language;
+mod live;
 mod page;
 mod roofline;
 mod settings;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::arguments::{path, time};
 use super::say;
+use super::server_place::{ClientArguments, HostPort, http_place};
 use beside::TimedRace;
 use language::ReportedCheckpoint;
 use page::{ReportPage, TableCell};
@@ -55,6 +57,16 @@ pub(super) struct ReportArguments {
     against: Vec<ChangedSetting>,
     #[arg(long, help = "print what was found as a line of JSON too")]
     json: bool,
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_parser = http_place,
+        conflicts_with_all = ["other", "against"],
+        help = "report the A/B test of MODEL on the server there, with https:// before it where that has TLS"
+    )]
+    server: Option<HostPort>,
+    #[command(flatten)]
+    client: ClientArguments,
     #[command(flatten)]
     settings: ReportSettings,
 }
@@ -65,6 +77,12 @@ const TURNS: usize = 2;
 /// Writes a page about a model, or about two.
 pub(super) fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     let ReportArguments { output, time, json, .. } = arguments;
+    if let Some(place) = &arguments.server {
+        return of_server(arguments, place);
+    }
+    if arguments.client.are_given() {
+        return Err("--ca-file, --insecure and --header are for --server".to_owned());
+    }
     arguments.settings.gpu_memory.apply()?;
     let sides = sides(arguments)?;
     // Before minutes are spent on measuring.
@@ -77,6 +95,20 @@ pub(super) fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     say(&match json {
         true => data.to_string(),
         false => format!("{}: {}", output.display(), summary(&data)),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page about the A/B test of a model on a server.
+fn of_server(arguments: &ReportArguments, place: &HostPort) -> Result<ExitCode, String> {
+    let ReportArguments { output, json, client, .. } = arguments;
+    writable(output)?;
+    let name = arguments.model.to_string_lossy();
+    let (text, data) = live::report(&name, &client.address(place)?)?;
+    std::fs::write(output, text).map_err(|error| unwritable(output, &error))?;
+    say(&match json {
+        true => data.to_string(),
+        false => format!("{}: {}", output.display(), live::summary(&data["ab_test"])),
     });
     Ok(ExitCode::SUCCESS)
 }

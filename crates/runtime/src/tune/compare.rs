@@ -181,7 +181,7 @@ fn mann_whitney(first: &[f64], second: &[f64]) -> f64 {
 /// `erfc(x)` for `x` of at least 0, with a relative error below 1.2e-7.
 ///
 /// Source: W. Press et al., "Numerical Recipes in C", second edition, section 6.2.
-fn complementary_error(x: f64) -> f64 {
+pub(super) fn complementary_error(x: f64) -> f64 {
     const FACTORS: [f64; 10] = [
         0.170_872_77,
         -0.822_152_23,

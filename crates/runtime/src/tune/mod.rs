@@ -12,6 +12,7 @@ mod gated;
 mod genetic;
 mod grid;
 mod measure;
+mod significance;
 mod strategy;
 mod strategy_kind;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) use gated::{GatedOutcome, search_gated, wait_open};
 pub use measure::{
     RefusedCandidate, SearchEnd, SearchLimits, TuningOutcome, TuningSearch, TuningTarget,
 };
+pub use significance::{ProportionTest, SampleMoments, TrialCount, WelchTest};
 pub use strategy::{MeasuredCandidate, SearchStrategy};
 pub use strategy_kind::StrategyKind;
 pub use tuning_cache::{ChoiceSource, MachineTuning, TuningCache, TuningProblem};

@@ -4,6 +4,7 @@
 //! (decode, one call on the core, encode) and back through the wire. The front ends for [`sagemaker`] and [`vertex_ai`] have
 //! other paths to the same handlers.
 
+mod ab_test;
 mod compression;
 mod cors;
 mod decode;

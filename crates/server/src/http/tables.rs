@@ -3,7 +3,8 @@
 use super::endpoints::{Endpoint, EndpointCategory, FoundEndpoint, find_in, match_pattern};
 use super::message::{ContentType, HttpMethod};
 use super::{
-    encoders, generate, handlers, infer, openai, profile, repository, sagemaker, settings, shm,
+    ab_test, encoders, generate, handlers, infer, openai, profile, repository, sagemaker,
+    settings, shm,
 };
 
 macro_rules! rows {
@@ -38,6 +39,7 @@ pub(super) const ROWS: &[Endpoint] = rows![
     "/v2/models/{model}/versions/{version}/config" ModelConfig Get Json handlers::model_config;
     "/v2/models/{model}/stats" Statistics Get Json handlers::model_statistics;
     "/v2/models/{model}/versions/{version}/stats" Statistics Get Json handlers::model_statistics;
+    "/v2/models/{model}/ab" Statistics Get Json ab_test::show;
     "/v2/models/{model}/trace/setting" Trace Get|Post Json settings::trace;
     "/v2/trace/setting" Trace Get|Post Json settings::trace;
     "/v2/logging" Logging Get|Post Json settings::log;

@@ -1,5 +1,6 @@
 //! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
+mod ab_tests;
 mod ane;
 mod apple;
 mod config;
@@ -66,6 +67,7 @@ pub(crate) fn render(sources: MetricsSources<'_>) -> String {
     let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
     page.extend(power::page(engine.power().state(), tokens));
     page.extend(power::of_models(&engine.power().reports()));
+    page.extend(ab_tests::page(&core.ab_reports()));
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_coreml::engine::counts()));
     page.extend(devices::page(&engine.device_reports()));

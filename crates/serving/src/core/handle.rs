@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::Core;
+use super::ab_tests::{LiveAbTest, TestedVariants};
 use super::describe::{ModelMetadata, TensorMetadata};
 use super::loaded::{LoadedVersion, OutputLabels, enqueue, metadata};
 use super::models::parse_version;
+use crate::ab_test::AbVariant;
 use crate::config::ModelConfig;
 use crate::error::ServingError;
 use crate::payload::ExecutionContext;
@@ -25,6 +27,10 @@ pub struct ModelHandle {
     labels: Arc<OutputLabels>,
     /// Version that was asked for; `None` for the latest.
     wanted: Option<i64>,
+    /// A/B test of the model, where no version was asked for.
+    pub(super) tested: Option<TestedVariants>,
+    /// Variant that was chosen already.
+    bound: Option<AbVariant>,
 }
 
 impl fmt::Debug for ModelHandle {
@@ -51,6 +57,11 @@ impl Core {
             context: Arc::clone(&loaded.context),
             labels: Arc::clone(&loaded.labels),
             wanted,
+            tested: match wanted {
+                None => models.ab_test(&loaded.id).map(LiveAbTest::tested),
+                Some(_) => None,
+            },
+            bound: None,
         })
     }
 }
@@ -132,13 +143,32 @@ impl ModelHandle {
         sink: ResponseSink,
     ) -> Result<(), ServingError> {
         request.model_name.clone_from(&self.context.name);
-        enqueue(self.in_service()?, || self.successor(), request, sink)
+        let Some(tested) = &self.tested else {
+            return enqueue(self.in_service()?, || self.successor(), request, sink);
+        };
+        let variant = self.bound.unwrap_or_else(|| tested.test.assign(&request));
+        let Some(loaded) = tested.find(variant) else {
+            return enqueue(self.in_service()?, || self.successor(), request, sink);
+        };
+        let sink = tested.test.watch(variant, sink);
+        let result = enqueue(loaded, || self.successor(), request, sink);
+        if let Err(error) = &result {
+            tested.test.refused(variant, error);
+        }
+        result
+    }
+
+    /// The same model, bound to the variant of its A/B test that a request without a key gets.
+    pub(super) fn assigned(&self) -> Self {
+        let drawn = self.tested.as_ref().map(|tested| tested.test.assign_any());
+        Self { bound: self.bound.or(drawn), ..self.clone() }
     }
 
     /// The version that gave a response: this one, or the one that has taken its place.
     #[must_use]
     pub fn of_response(&self, response: &InferenceResponse) -> Self {
-        let gone = self.loaded.upgrade().is_none_or(|loaded| loaded.has_left());
+        let other = self.tested.is_some() && response.model_version != self.version();
+        let gone = other || self.loaded.upgrade().is_none_or(|loaded| loaded.has_left());
         let core = self.core.upgrade().filter(|_| gone);
         let successor =
             core.and_then(|core| core.resolve(self.name(), &response.model_version).ok());
@@ -149,8 +179,12 @@ impl ModelHandle {
         self.core.upgrade().ok_or_else(|| ServingError::unavailable("Server exiting"))
     }
 
-    /// The version, or where it has left the service its successor.
+    /// The version or the variant that was chosen, or where it has left the service its successor.
     pub(super) fn in_service(&self) -> Result<Arc<LoadedVersion>, ServingError> {
+        let bound = self.tested.as_ref().zip(self.bound);
+        if let Some(loaded) = bound.and_then(|(tested, variant)| tested.find(variant)) {
+            return Ok(loaded);
+        }
         let serving = self.loaded.upgrade().filter(|loaded| !loaded.has_left());
         serving.map_or_else(|| self.successor(), Ok)
     }

@@ -8,12 +8,14 @@ use std::sync::{Arc, PoisonError};
 
 use galatea_tensor::OrderedMap;
 
+use super::ab_tests::PlannedAbTest;
 use super::agents;
 use super::change::{ChangeExtent, ModelChange};
 use super::load_record::{LoadRecord, ModelSource, PolledModel};
 use super::loaded::LoadedVersion;
 use super::models::{AMBIGUOUS, LoadEpoch, WantedBy};
 use super::{ControlMode, Core, LoadFailure};
+use crate::ab_test::{AbTestPlan, ModelVersions};
 use crate::backend::ModelBackend;
 use crate::config::{self, BackendNames, ModelConfig};
 use crate::error::ServingError;
@@ -149,6 +151,10 @@ impl Core {
             }
             return Err(error);
         }
+        let plan = self.ab_plan(&polled, &source);
+        let asked = plan.as_ref().is_ok_and(Option::is_some);
+        let planned = plan.and_then(|plan| self.plan_ab_test(&mut polled, plan, &change));
+        let planned = planned.map_err(|error| self.fail_all(&polled, epoch, error))?;
         let mut failures = Vec::new();
         for &version in &polled.versions {
             if let Some(serving) = self.serving(id, version) {
@@ -172,7 +178,16 @@ impl Core {
             }
         }
         if !failures.is_empty() {
+            planned.iter().for_each(PlannedAbTest::drop_instances);
             return Err(LoadError::Load(ServingError::invalid_arg(failures.join(""))));
+        }
+        match planned {
+            Some(planned) => self.begin_ab_test(id, epoch, planned).map_err(|error| {
+                self.record_failure(id, None, &error.message);
+                LoadError::Load(error)
+            })?,
+            None if !asked => self.end_ab_test(id, epoch),
+            None => {}
         }
         let record = LoadRecord { source, config: polled.config, stamps };
         self.write_models(|models| models.set_record(id, epoch, Arc::new(record)));
@@ -180,7 +195,30 @@ impl Core {
         Ok(())
     }
 
-    fn serving(&self, id: &ModelId, version: i64) -> Option<Arc<LoadedVersion>> {
+    /// The A/B test that a configuration asks for.
+    fn ab_plan(
+        &self,
+        polled: &PolledModel,
+        source: &ModelSource,
+    ) -> Result<Option<AbTestPlan>, ServingError> {
+        let present = repository::versions(&source.dir)?;
+        let versions = ModelVersions { present: &present, chosen: &polled.versions };
+        AbTestPlan::of_model(&polled.config, versions)
+    }
+
+    /// Notes that no version can be loaded; those that serve go on.
+    fn fail_all(&self, polled: &PolledModel, epoch: LoadEpoch, error: ServingError) -> LoadError {
+        let id = &polled.id;
+        self.write_models(|models| {
+            for &version in &polled.versions {
+                models.failed(id, version, epoch, &error.nested());
+            }
+        });
+        self.record_failure(id, None, &error.message);
+        LoadError::Load(error)
+    }
+
+    pub(super) fn serving(&self, id: &ModelId, version: i64) -> Option<Arc<LoadedVersion>> {
         let models = self.models();
         let mut ready = models.ready_of(id);
         ready.find(|(number, _)| *number == version).map(|(_, serving)| Arc::clone(serving))

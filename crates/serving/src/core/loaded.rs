@@ -104,6 +104,11 @@ impl LoadedVersion {
         self.left.store(true, Ordering::Release);
     }
 
+    /// Number of the version.
+    pub(super) fn version_number(&self) -> i64 {
+        self.context.version.parse().unwrap_or_default()
+    }
+
     /// Whether it is out of service, or another load has taken its place.
     pub(super) fn has_left(&self) -> bool {
         self.left.load(Ordering::Acquire)

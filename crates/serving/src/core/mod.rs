@@ -1,5 +1,6 @@
 //! The facade: models by name and version, and what can be asked of them.
 
+mod ab_tests;
 mod agents;
 mod arithmetic;
 mod backend_names;
@@ -271,7 +272,16 @@ impl Core {
     /// Counters of every ready version.
     #[must_use]
     pub fn metrics_snapshot(&self) -> Vec<ModelMetricsRow> {
-        self.models().all_ready().map(|loaded| loaded.metrics()).collect()
+        let models = self.models();
+        let row = |loaded: &Arc<LoadedVersion>| {
+            let mut row = loaded.metrics();
+            // Instances of an A/B test count in the statistics of their version; what waits is their own.
+            let own = models.ab_test(&loaded.id).into_iter().flat_map(|live| live.own());
+            let own = own.filter(|own| own.context.version == loaded.context.version);
+            row.pending += own.map(|own| own.context.pending.load(Ordering::Relaxed)).sum::<u64>();
+            row
+        };
+        models.all_ready().map(row).collect()
     }
 
     /// The families of metrics that models have made, and those about their workers.
@@ -295,7 +305,7 @@ impl Core {
         while start.elapsed() < timeout && self.models().ensembles_unanswered() > 0 {
             std::thread::sleep(DRAIN_STEP);
         }
-        self.models().all_ready().for_each(|version| version.begin_drain());
+        self.models().all_running().for_each(|version| version.begin_drain());
         drop(self.poller.lock().unwrap_or_else(PoisonError::into_inner).take());
         let unanswered = loop {
             let unanswered = self.write_models(ModelTable::unanswered);
@@ -305,7 +315,7 @@ impl Core {
             std::thread::sleep(DRAIN_STEP);
         };
         if unanswered == 0 {
-            let versions: Vec<Arc<LoadedVersion>> = self.models().all_ready().cloned().collect();
+            let versions: Vec<Arc<LoadedVersion>> = self.models().all_running().cloned().collect();
             for version in versions {
                 version.remove();
             }

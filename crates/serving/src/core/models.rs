@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use galatea_tensor::OrderedMap;
 
+use super::ab_tests::LiveAbTest;
 use super::describe::{ModelIndexEntry, VersionState};
 use super::load_record::LoadRecord;
 use super::loaded::{LoadedVersion, VersionExecutor};
@@ -60,6 +61,8 @@ struct ModelEntry {
     named: bool,
     /// Inputs that the versions were made from.
     record: Option<Arc<LoadRecord>>,
+    /// Test over the versions.
+    ab_test: Option<LiveAbTest>,
     epoch: u64,
     by_name: bool,
     /// Its configuration chooses none of the versions that there are; the index leaves such a model out.
@@ -233,14 +236,46 @@ impl ModelTable {
 
     /// Takes a model out of service as a whole; loads of it that are under way become void.
     pub(super) fn unload(&mut self, id: &ModelId) -> Vec<(i64, Arc<LoadedVersion>)> {
+        let mut own = Vec::new();
         if let Some(entry) = self.entry_mut(id) {
+            own.extend(entry.ab_test.take().into_iter().flat_map(|live| live.retire()));
             entry.epoch += 1;
             entry.record = None;
             entry.by_name = false;
             entry.named = false;
             entry.suspended = false;
         }
-        self.retire(id, |_| false)
+        self.leaving.extend(own.iter().map(Arc::downgrade));
+        let mut retired = self.retire(id, |_| false);
+        retired.extend(own.into_iter().map(|loaded| (loaded.version_number(), loaded)));
+        retired
+    }
+
+    /// The A/B test of a model.
+    pub(super) fn ab_test(&self, id: &ModelId) -> Option<&LiveAbTest> {
+        self.entry(id)?.ab_test.as_ref()
+    }
+
+    /// All A/B tests.
+    pub(super) fn ab_tests(&self) -> impl Iterator<Item = &LiveAbTest> {
+        self.all().filter_map(|entry| entry.ab_test.as_ref())
+    }
+
+    /// Puts an A/B test in the place of the one that ran, and gives the instances that are not needed any more: those
+    /// of the test before, or of this one where a later load or unload has overtaken it.
+    pub(super) fn set_ab_test(
+        &mut self,
+        id: &ModelId,
+        epoch: LoadEpoch,
+        test: Option<LiveAbTest>,
+    ) -> Vec<Arc<LoadedVersion>> {
+        let old = match self.current(id, epoch) {
+            Some(entry) => std::mem::replace(&mut entry.ab_test, test),
+            None => test,
+        };
+        let own: Vec<_> = old.into_iter().flat_map(|live| live.retire()).collect();
+        self.leaving.extend(own.iter().map(Arc::downgrade));
+        own
     }
 
     /// Takes an ensemble out of service until the models that it is composed of are back.
@@ -376,6 +411,11 @@ impl ModelTable {
         self.ready_of(id).map(|(number, _)| number.to_string()).collect()
     }
 
+    /// Versions that serve, and the instances of A/B tests.
+    pub(super) fn all_running(&self) -> impl Iterator<Item = &Arc<LoadedVersion>> {
+        self.all_ready().chain(self.ab_tests().flat_map(LiveAbTest::own))
+    }
+
     pub(super) fn all_ready(&self) -> impl Iterator<Item = &Arc<LoadedVersion>> {
         self.all().flat_map(|entry| entry.versions.values()).filter_map(VersionEntry::ready)
     }
@@ -392,7 +432,9 @@ impl ModelTable {
             VersionEntry::Unavailable(_) | VersionEntry::Loading => 0,
         };
         let serving = self.all().flat_map(|entry| entry.versions.values());
-        leaving + serving.map(of).sum::<usize>()
+        let tested = self.ab_tests().flat_map(LiveAbTest::own);
+        let tested: usize = tested.map(|version| version.context.unanswered()).sum();
+        leaving + tested + serving.map(of).sum::<usize>()
     }
 
     /// Requests that the versions in service have accepted, and those of them without an answer.

@@ -47,7 +47,8 @@ impl ModelHandle {
     /// INTERNAL where the checkpoint cannot be brought into memory.
     pub fn checkpoint(&self) -> Result<Option<ServedCheckpoint>, ServingError> {
         self.core()?.check_admission()?;
-        ServedCheckpoint::of(&*self.in_service()?, self)
+        let model = self.assigned();
+        ServedCheckpoint::of(&*model.in_service()?, &model)
     }
 
     /// Language model that the version is; nothing for other models. This waits where it is not in memory.

@@ -1,5 +1,6 @@
 //! Distributions of latencies: quantiles over the last minute and histograms, where the metrics ask for them.
 
+mod running;
 mod sketch;
 
 use std::sync::{Mutex, PoisonError};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_metrics::metric_control::MetricOptions;
+pub(crate) use running::RunningQuantiles;
 pub use sketch::TrackedQuantile;
 use sketch::{QuantileSketch, estimate};
 

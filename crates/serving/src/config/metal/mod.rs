@@ -330,6 +330,25 @@ impl MetalConfig {
     }
 }
 
+/// Fields of a model's parameter with others in the place of those that both have. An object with a preset replaces
+/// the parameter as a whole, since its fields are to be the preset's.
+pub(crate) fn merged(own: Option<&str>, fields: &str) -> String {
+    let members = |text: &str| -> Option<serde_json::Map<String, Value>> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let inner = value.as_object().filter(|object| object.len() == 1);
+        let inner = inner.and_then(|object| object.get(PARAMETER)).unwrap_or(&value);
+        inner.as_object().cloned()
+    };
+    let Some(fields) = members(fields) else { return fields.to_owned() };
+    let mut all = match fields.contains_key(PRESET) {
+        true => None,
+        false => own.and_then(members),
+    }
+    .unwrap_or_default();
+    all.extend(fields);
+    Value::Object(all).to_string()
+}
+
 /// A file of at most [`MAX_BYTES`], if it is there.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let failed = |what: &dyn fmt::Display| format!("failed to read {}: {what}", path.display());
