@@ -10,6 +10,8 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
+from conftest import SAMPLES
+
 ECHO = """
 backend: "identity"
 input {{ name: "IN" data_type: TYPE_INT32 dims: 1 }}
@@ -137,3 +139,36 @@ def test_a_test_that_makes_no_sense_is_an_error_of_the_load(start, tmp_path, tes
     assert ask(server.http, "/v2/repository/models/echo/load", {})[0] == 200
     status, answer = ask(server.http, "/v2/models/echo/ab")
     assert status == 404 and "has no A/B test" in answer["error"]
+
+
+def test_power_is_changed_while_the_server_runs(start):
+    server = start("--model-repository", SAMPLES, "--model-control-mode", "explicit", "--load-model", "simple",
+                   "--http-restricted-api", "power:x-power=let me")
+    path = "/galatea/v1/power"
+    assert ask(server.http, path)[0] == 403
+    key = [("x-power", "let me"), ("Content-Type", "application/json")]
+    status, before = ask(server.http, path, headers=key)
+    assert (status, before["target_watts"], before["profile"], before["thermal_protection"]) == (200, None, "balanced", True)
+    assert before["target"] == "none" and 0 < before["pace"] <= 1
+    status, after = ask(server.http, path, {"target_watts": 900, "profile": "low_power", "thermal_protection": False}, key)
+    assert (status, after["target_watts"], after["profile"], after["thermal_protection"]) == (200, 900, "low_power", False)
+    assert ask(server.http, path, {"target_watts": 901}, [("Content-Type", "application/json")])[0] == 403
+    for body, said in [
+        ({"target_watts": 0}, "target_watts: 0 found, expected watts above 0 and up to 1000, or null for no target"),
+        ({"target_watts": "9"}, 'target_watts: "9" found'),
+        ({"profile": "fast"}, "expected high_performance, balanced or low_power"),
+        ({"thermal_protection": 1}, "thermal_protection: 1 found, expected true or false"),
+        ({"watts": 9}, "'watts' found, expected one of target_watts, profile"),
+        ([], "[] found, expected an object"),
+        (b"{", ""),
+    ]:
+        status, answer = ask(server.http, path, body, key)
+        assert status == 400 and said in answer["error"], answer
+    # What is wrong changes nothing, a foreign page neither.
+    assert ask(server.http, path, {"target_watts": 5}, [*key, ("Origin", "http://evil.example")])[0] == 403
+    assert ask(server.http, path, headers=key)[1]["target_watts"] == 900
+    measured = after["measured"] or {}
+    if (idle := measured.get("idle_watts")) is not None:
+        status, answer = ask(server.http, path, {"target_watts": idle / 2}, key)
+        assert status == 400 and f"expected more than {idle:.1f}"[:20] in answer["error"]
+    assert ask(server.http, path, {"target_watts": None}, key)[1]["target_watts"] is None

@@ -4,6 +4,7 @@
 //! engine, which keeps runs to the pace that the governor allows. Where a machine has no sensors, nothing
 //! is limited and nothing is said.
 
+mod change;
 mod models;
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -15,8 +16,8 @@ use galatea_apple::battery::battery;
 use galatea_apple::sensors::{self, Counters, HeatLevel};
 use galatea_runtime::device_selector::ComputeDevices;
 use galatea_runtime::power::{
-    Battery, EnergyMeter, EnergyReport, MeterScope, PaceSource, PowerAllowance, PowerDraw,
-    PowerGovernor, PowerLimit, SensorReading, SensorSource, SystemSensors, ThermalState,
+    Battery, EnergyMeter, EnergyReport, IdleDraw, MeterScope, PaceSource, PowerAllowance,
+    PowerDraw, PowerGovernor, PowerLimit, SensorReading, SensorSource, SystemSensors, ThermalState,
     ThreadClass, Throttle,
 };
 use galatea_serving::Core;
@@ -41,8 +42,11 @@ pub struct PowerState {
     pub energy: EnergyReport,
     /// The target, where there is one.
     pub target_watts: Option<f64>,
+    /// Draw of the machine without work, once it was seen without.
+    pub idle_watts: Option<f64>,
 }
 
+pub use change::{MAX_TARGET_WATTS, PowerChange, TargetChange, TargetState};
 pub use galatea_runtime::power::{PowerPolicy, PowerSettings};
 pub use models::ModelPowerReport;
 
@@ -238,7 +242,6 @@ impl PowerWatch {
     /// Starts to read sensors for an engine without a server. Models of the engine keep to what is allowed.
     #[must_use]
     pub fn of_engine(control: &Arc<PowerControl>, settings: PowerSettings) -> Self {
-        control.adopt(settings);
         let paced = Arc::clone(control);
         Self::with(control, settings, HostSensors::open, move |allowed| {
             paced.apply(allowed, &Weak::new());
@@ -252,6 +255,7 @@ impl PowerWatch {
         mut apply: impl FnMut(&PowerAllowance) + Send + 'static,
     ) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
+        control.adopt(settings);
         let watched = Arc::clone(control);
         let watch = move || {
             let Some(mut sensors) = open() else {
@@ -265,6 +269,7 @@ impl PowerWatch {
             };
             let mut governor = PowerGovernor::new(settings);
             let mut energy = EnergyMeter::new();
+            let mut idle = IdleDraw::default();
             let mut meter = DeviceWattmeter::default();
             let mut of_models = models::PowerMeter::default();
             let mut last = Instant::now();
@@ -277,7 +282,15 @@ impl PowerWatch {
                 last = now;
                 energy.add(elapsed, &reading.draw);
                 meter.note(&watched.devices, elapsed, &reading.draw);
-                let allowed = governor.step(elapsed, &reading, watched.pace.gate().used());
+                let settings = watched.settings();
+                if settings != *governor.settings() {
+                    governor.change(settings);
+                }
+                let used = watched.pace.gate().used();
+                if let Some(draw) = reading.draw.governed() {
+                    idle.note(elapsed, draw.watts, used);
+                }
+                let allowed = governor.step(elapsed, &reading, used);
                 of_models.note(&watched, elapsed, &reading);
                 let measured = reading.draw.governed().map(|draw| draw.scope);
                 if measured != scope {
@@ -294,6 +307,7 @@ impl PowerWatch {
                     allowed,
                     energy: energy.report(),
                     target_watts: settings.target_watts,
+                    idle_watts: idle.watts(),
                 };
                 *watched.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {

@@ -28,6 +28,8 @@ pub enum EndpointCategory {
     Logging,
     /// Profiles of what runs.
     Profile,
+    /// Settings of power.
+    Power,
 }
 
 impl EndpointCategory {
@@ -55,7 +57,8 @@ impl EndpointCategory {
             | Self::ModelRepository
             | Self::Trace
             | Self::Logging
-            | Self::Profile => true,
+            | Self::Profile
+            | Self::Power => true,
             Self::Health
             | Self::Metadata
             | Self::Inference
@@ -66,7 +69,7 @@ impl EndpointCategory {
 }
 
 /// Names of the groups on the command line.
-const NAMES: [(&str, EndpointCategory); 10] = [
+const NAMES: [(&str, EndpointCategory); 11] = [
     ("health", EndpointCategory::Health),
     ("metadata", EndpointCategory::Metadata),
     ("inference", EndpointCategory::Inference),
@@ -77,6 +80,7 @@ const NAMES: [(&str, EndpointCategory); 10] = [
     ("trace", EndpointCategory::Trace),
     ("logging", EndpointCategory::Logging),
     ("profile", EndpointCategory::Profile),
+    ("power", EndpointCategory::Power),
 ];
 
 /// Groups, and the header that opens them.

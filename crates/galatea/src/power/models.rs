@@ -69,6 +69,11 @@ impl PowerControl {
                 {
                     Some("but the server protects the machine: --enable-thermal-protection=false")
                 }
+                "adaptive_frequency"
+                    if settings.adaptive_frequency && ThreadQos::current().is_err() =>
+                {
+                    Some("but this system has no classes of threads, by which clocks are chosen")
+                }
                 "efficiency_core_offload"
                     if settings.efficiency_core_offload && ThreadQos::current().is_err() =>
                 {
@@ -131,6 +136,17 @@ impl PowerControl {
             report: None,
         });
         pace
+    }
+
+    /// Guards models that ask for it against heat where the server does not any more, or leaves that to the server.
+    pub(super) fn guard_models(&self, guarded: bool) {
+        for model in self.loaded().iter_mut() {
+            let own = PowerSettings {
+                thermal_protection: model.settings.thermal_protection && !guarded,
+                ..model.settings
+            };
+            model.governor = ModelGovernor::new(own);
+        }
     }
 
     /// Reports the draw and the limits of models; those without a sensor are left out.

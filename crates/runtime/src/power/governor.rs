@@ -101,6 +101,19 @@ impl PowerGovernor {
         }
     }
 
+    /// Works by other settings from now on. What was learned of the chip and its heat stays.
+    pub fn change(&mut self, settings: PowerSettings) {
+        self.watts = match (self.watts.take(), settings.target_watts) {
+            (Some(mut watts), Some(target)) => {
+                watts.set_target(target);
+                Some(watts)
+            }
+            (None, Some(target)) => Some(WattsLoop::new(target)),
+            (_, None) => None,
+        };
+        self.settings = settings;
+    }
+
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &PowerSettings {
@@ -230,6 +243,28 @@ mod tests {
         let plugged = Battery { charge: 0.1, discharging: false };
         let plugged = SensorReading { battery: Some(plugged), ..SensorReading::default() };
         assert_eq!(governor(PowerPolicy::Balanced).policy(&plugged), PowerPolicy::Balanced);
+    }
+
+    #[test]
+    fn settings_change_while_it_governs() {
+        let mut governor = PowerGovernor::new(PowerSettings::default());
+        let draw = PowerDraw { package: Some(20.0), ..PowerDraw::default() };
+        let reading = SensorReading { draw, ..SensorReading::default() };
+        let run = |governor: &mut PowerGovernor| {
+            let mut allowed = governor.step(SECOND, &reading, 1.0);
+            for _ in 0..20 {
+                allowed = governor.step(SECOND, &reading, allowed.pace);
+            }
+            allowed
+        };
+        assert_eq!(run(&mut governor).limit, PowerLimit::None);
+        let held = PowerSettings { target_watts: Some(5.0), ..PowerSettings::default() };
+        governor.change(held);
+        assert_eq!((run(&mut governor).limit, governor.settings()), (PowerLimit::Target, &held));
+        governor
+            .change(PowerSettings { policy: PowerPolicy::LowPower, ..PowerSettings::default() });
+        let free = run(&mut governor);
+        assert_eq!((free.limit, free.units), (PowerLimit::None, UnitChoice::Frugal));
     }
 
     #[test]

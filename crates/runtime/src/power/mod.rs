@@ -32,4 +32,4 @@ pub use reading::{
 };
 pub use settings::{PowerPolicy, PowerSettings};
 pub use thermal_model::{MachineModel, ThermalModel};
-pub use watts::WattsLoop;
+pub use watts::{IdleDraw, WattsLoop};

@@ -39,6 +39,11 @@ impl WattsLoop {
         Self { target, average: None, idle: None, slope: None, pace: FIRST }
     }
 
+    /// Aims at another target from now on; what was learned of the chip stays.
+    pub fn set_target(&mut self, target: f64) {
+        self.target = target;
+    }
+
     /// The target.
     #[must_use]
     pub fn target(&self) -> f64 {
@@ -89,6 +94,39 @@ impl WattsLoop {
     }
 }
 
+/// Draw of a machine without work, learned while there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdleDraw {
+    average: Option<f64>,
+    /// Time without work that the average covers.
+    covered: f64,
+}
+
+impl IdleDraw {
+    /// Takes a reading in: the machine drew `watts` for `elapsed`, in which work had `used` of its full pace.
+    pub fn note(&mut self, elapsed: Duration, watts: f64, used: f64) {
+        let seconds = elapsed.as_secs_f64();
+        if !watts.is_finite() || !used.is_finite() || seconds <= 0.0 {
+            return;
+        }
+        if used >= IDLE {
+            // What is drawn with work cannot be less than what is drawn without.
+            self.average = self.average.map(|idle| idle.min(watts));
+            return;
+        }
+        let share = 1.0 - (-seconds / AVERAGED).exp();
+        let before = self.average.unwrap_or(watts);
+        self.average = Some(before + share * (watts - before));
+        self.covered += seconds;
+    }
+
+    /// Watts without work; `None` before there were some seconds of it.
+    #[must_use]
+    pub fn watts(&self) -> Option<f64> {
+        self.average.filter(|_| self.covered >= AVERAGED)
+    }
+}
+
 impl WattsLoop {
     /// Works like [`WattsLoop::step`] for one of several models that share a chip. `watts` is the draw
     /// attributed to its work; a time without work therefore teaches nothing, not even the idle draw.
@@ -106,6 +144,40 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_draw_without_work_is_learned_while_there_is_none() {
+        let mut idle = IdleDraw::default();
+        idle.note(SECOND, 40.0, 0.9);
+        assert_eq!(idle.watts(), None);
+        idle.note(SECOND, 6.0, 0.0);
+        assert_eq!(idle.watts(), None, "one second is too short");
+        for _ in 0..20 {
+            idle.note(SECOND, 8.0, 0.0);
+        }
+        idle.note(SECOND, f64::NAN, 0.0);
+        idle.note(SECOND, 60.0, 1.0);
+        let watts = idle.watts().unwrap();
+        assert!((watts - 8.0).abs() < 0.05, "{watts}");
+    }
+
+    #[test]
+    fn a_new_target_keeps_what_was_learned() {
+        let mut held = WattsLoop::new(10.0);
+        for _ in 0..60 {
+            let pace = held.pace;
+            held.step(SECOND, 4.0 + 20.0 * pace, pace);
+        }
+        assert!((held.pace - 0.3).abs() < 0.05, "{}", held.pace);
+        let idle = held.idle();
+        held.set_target(14.0);
+        for _ in 0..20 {
+            let pace = held.pace;
+            held.step(SECOND, 4.0 + 20.0 * pace, pace);
+        }
+        assert!((held.pace - 0.5).abs() < 0.08, "{}", held.pace);
+        assert_eq!((held.target(), held.idle()), (14.0, idle));
+    }
 
     /// Runs the loop against a chip that draws `idle + slope · pace^bend`, with as much work as may be.
     fn settled(target: f64, idle: f64, slope: f64, bend: f64) -> (WattsLoop, f64) {

@@ -3,7 +3,7 @@
 use super::endpoints::{Endpoint, EndpointCategory, FoundEndpoint, find_in, match_pattern};
 use super::message::{ContentType, HttpMethod};
 use super::{
-    ab_test, encoders, generate, handlers, infer, openai, profile, repository, sagemaker,
+    ab_test, encoders, generate, handlers, infer, openai, power, profile, repository, sagemaker,
     settings, shm,
 };
 
@@ -47,6 +47,7 @@ pub(super) const ROWS: &[Endpoint] = rows![
     "/v2/profile/start" Profile Post Json profile::start;
     "/v2/profile/stop" Profile Post Json profile::stop;
     "/v2/profile/trace" Profile Get Json profile::trace;
+    "/galatea/v1/power" Power Get|Post Json power::settings;
     "/v2/repository/index" ModelRepository Post Json repository::index;
     "/v2/repository/{repository}/index" ModelRepository Post Json repository::index;
     "/v2/repository/models/{model}/load" ModelRepository Post Json repository::load;

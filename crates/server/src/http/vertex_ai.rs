@@ -166,7 +166,9 @@ enum RedirectionAccess {
 fn passage(row: &Endpoint) -> RedirectionAccess {
     let ends = |words: &[&str]| words.iter().any(|word| row.pattern.ends_with(word));
     match row.category {
-        EndpointCategory::Trace | EndpointCategory::Logging => RedirectionAccess::None,
+        EndpointCategory::Trace | EndpointCategory::Logging | EndpointCategory::Power => {
+            RedirectionAccess::None
+        }
         EndpointCategory::Inference if !ends(&["/infer"]) => RedirectionAccess::None,
         EndpointCategory::ModelRepository | EndpointCategory::SharedMemory
             if ends(&["/load", "/unload", "/register"]) =>

@@ -163,6 +163,7 @@ mod tests {
             allowed: PowerGovernor::new(settings).step(second, &reading, 0.8),
             energy: energy.report(),
             target_watts: settings.target_watts,
+            idle_watts: None,
         };
         let mut text = Vec::new();
         TextEncoder::new().encode(&page(Some(state), 50), &mut text).unwrap();
