@@ -10,7 +10,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from conftest import SAMPLES
+from conftest import SAMPLES, until
 
 ECHO = """
 backend: "identity"
@@ -172,3 +172,29 @@ def test_power_is_changed_while_the_server_runs(start):
         status, answer = ask(server.http, path, {"target_watts": idle / 2}, key)
         assert status == 400 and f"expected more than {idle:.1f}"[:20] in answer["error"]
     assert ask(server.http, path, {"target_watts": None}, key)[1]["target_watts"] is None
+
+
+def test_kernels_of_the_cpu_have_bounds(start, program, tmp_path):
+    cache = tmp_path / "cache"
+    command = [program, "bench", SAMPLES / "digits", "--profile", "--json", "--seconds", "0.2", "--cache-dir", cache]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    kernels = found["profile"]["kernels"]
+    computing = [kernel for kernel in kernels if kernel["flop"] > 0 and kernel["bytes"] > 0]
+    assert computing and all(kernel["bound"] in ("compute", "memory") for kernel in computing), kernels
+    assert all(0 < kernel["compute_share"] and 0 < kernel["memory_share"] for kernel in computing), kernels
+    kept = json.loads((cache / "host-peaks.json").read_text())
+    assert kept["vector_f32"] > 1e9 and kept["bytes"] > 1e8
+    server = start("--model-repository", SAMPLES, "--model-control-mode", "explicit", "--load-model", "digits",
+                   "--cache-dir", cache)
+    assert ask(server.http, "/v2/profile/start", {})[0] == 200
+    body = (SAMPLES / "digits" / "sample_input.json").read_bytes()
+    for _ in range(5):
+        assert ask(server.http, "/v2/models/digits/infer", body)[0] == 200
+    until(lambda: ask(server.http, "/v2/profile")[1]["current"]["models"], "the profile of the model")
+    status, profile = ask(server.http, "/v2/profile/stop", {"trace": False})
+    (model,) = profile["models"]
+    assert status == 200 and any(operator.get("bound") for operator in model["operators"]), model
+    # The same file serves all programs of the host.
+    assert json.loads((cache / "host-peaks.json").read_text()) == kept

@@ -33,8 +33,8 @@ pub(super) struct DeviceRoofs {
 }
 
 impl DeviceRoofs {
-    /// Measures the GPU that a provider's name stands for, if any row ran on one. The CPU's peaks are the
-    /// known estimates.
+    /// Measures the GPU that a provider's name stands for, if any row ran on one. The CPU's peaks were measured on
+    /// this host before, or are now.
     pub(super) fn of(provider: Option<&str>, rows: &[ProfileRow]) -> Self {
         let on_gpu = rows.iter().any(|row| row.provider == GPU);
         let number = on_gpu.then(|| devices::gpu_number(provider)).flatten();
@@ -45,7 +45,9 @@ impl DeviceRoofs {
                 tracing::warn!("the peaks of the GPU are not known: {error}");
                 None
             });
-        Self { gpu: measured, processor: processor_peaks() }
+        let on_cpu = rows.iter().any(|row| row.provider == galatea_providers::cpu::NAME);
+        let processor = if on_cpu { processor_peaks() } else { DevicePeaks::default() };
+        Self { gpu: measured, processor }
     }
 
     /// Returns the peaks of a provider's device, as far as known.
@@ -57,8 +59,15 @@ impl DeviceRoofs {
         }
     }
 
-    /// Returns what bounds the run of the GPU's kernels.
+    /// Returns what bounds the run of the GPU's kernels, or of the CPU's where no GPU has a part.
     fn run(&self, rows: &[ProfileRow]) -> Option<RooflineBound> {
+        if self.gpu.is_none() {
+            let cpu = galatea_providers::cpu::NAME;
+            let kernels: Vec<ProfileRow> =
+                rows.iter().filter(|row| row.provider == cpu && row.op != HOST).cloned().collect();
+            let whole = kernels.iter().map(|row| row.time).sum();
+            return self.processor.run_bound(&kernels, whole);
+        }
         let (host, kernels): (Vec<&ProfileRow>, Vec<&ProfileRow>) =
             rows.iter().filter(|row| row.provider == GPU).partition(|row| row.op == HOST);
         let whole = host.iter().map(|row| row.time).sum();
@@ -68,10 +77,16 @@ impl DeviceRoofs {
 
     /// A sentence on the peaks, and one on the run.
     pub(super) fn text(&self, rows: &[ProfileRow]) -> String {
-        let Some((name, peaks)) = &self.gpu else { return String::new() };
         let bound = self.run(rows).map_or("", RooflineBound::name);
         let run =
             if bound.is_empty() { String::new() } else { format!("The run is {bound}-bound. ") };
+        let Some((name, peaks)) = &self.gpu else {
+            let peaks = peaks_text(&self.processor);
+            return match peaks.is_empty() {
+                true => run,
+                false => format!("{run}Measured peaks of the CPU: {peaks}.\n"),
+            };
+        };
         format!("{run}Measured peaks of {name}: {}.\n", peaks_text(peaks))
     }
 
@@ -86,6 +101,7 @@ impl DeviceRoofs {
             "host_us": sum(&|row| row.op == HOST),
             "bound": self.run(rows).map(RooflineBound::name),
             "peaks": self.gpu.as_ref().map(|(name, peaks)| peaks_json(name, peaks)),
+            "cpu_peaks": cpu_peaks_json(&self.processor),
         })
     }
 }
@@ -98,11 +114,15 @@ pub(super) fn peaks_text(peaks: &DevicePeaks) -> String {
     let micros = |what: &str, time: Option<Duration>| {
         time.map(|time| format!("{what} {:.2} us", time.as_secs_f64() * 1e6))
     };
+    // GPUs, which start kernels, are measured by copies, and the CPU by reads.
+    let bytes = if peaks.dispatch.is_some() { "copies" } else { "memory" };
     let all = [
         giga("FP32", peaks.vector_f32, "GFLOP/s"),
         giga("FP16", peaks.vector_f16, "GFLOP/s"),
         giga("matrices of FP16", peaks.matrix_f16, "GFLOP/s"),
-        giga("copies", peaks.bytes, "GB/s"),
+        giga("BF16", peaks.bf16, "GFLOP/s"),
+        giga("INT8", peaks.int8, "GOP/s"),
+        giga(bytes, peaks.bytes, "GB/s"),
         micros("an empty kernel", peaks.dispatch),
         micros("handing one over and waiting", peaks.submit),
     ];
@@ -122,6 +142,20 @@ pub(super) fn peaks_json(name: &str, peaks: &DevicePeaks) -> Value {
         "dispatch_us": micros(peaks.dispatch),
         "submit_us": micros(peaks.submit),
     })
+}
+
+/// The peaks of a CPU for programs; nothing where they are not known.
+fn cpu_peaks_json(peaks: &DevicePeaks) -> Value {
+    let giga = |peak: Option<f64>| peak.map(|peak| peak / 1e9);
+    match *peaks == DevicePeaks::default() {
+        true => Value::Null,
+        false => json!({
+            "vector_f32_gflops": giga(peaks.vector_f32),
+            "bf16_gflops": giga(peaks.bf16),
+            "int8_gops": giga(peaks.int8),
+            "memory_gb_per_s": giga(peaks.bytes),
+        }),
+    }
 }
 
 /// For each step, given as the positions before it and its rows, a table of its kernels, and the same for
@@ -227,20 +261,14 @@ struct KernelSum<'a> {
 
 /// Kernels by the time that all their starts take together.
 fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'a>> {
-    type Key<'a> = (&'a str, &'a str, &'static str, bool);
+    type Key<'a> = (&'a str, &'a str, &'static str, ArithmeticUnit);
     let mut kernels: OrderedMap<Key<'a>, (usize, Duration, ArithmeticWork)> = OrderedMap::new();
     for row in profile {
-        let key = (
-            row.kernel.as_str(),
-            row.op.as_str(),
-            row.provider,
-            row.unit == ArithmeticUnit::Matrix,
-        );
+        let key = (row.kernel.as_str(), row.op.as_str(), row.provider, row.unit);
         let entry = kernels.entry(key).or_default();
         *entry = (entry.0 + 1, entry.1 + row.time, entry.2.plus(row.work));
     }
-    let sum = |((kernel, op, provider, matrix), (starts, time, work)): (Key<'a>, _)| {
-        let unit = if matrix { ArithmeticUnit::Matrix } else { ArithmeticUnit::Vector };
+    let sum = |((kernel, op, provider, unit), (starts, time, work)): (Key<'a>, _)| {
         // What the host does is no work of a kernel.
         let peaks = if op == HOST { DevicePeaks::default() } else { roofs.peaks(provider) };
         let shares = peaks.shares(work, unit, time);
@@ -294,7 +322,7 @@ impl KernelSum<'_> {
         json!({
             "kernel": self.kernel,
             "operator": self.op,
-            "unit": if self.unit == ArithmeticUnit::Matrix { "matrix" } else { "vector" },
+            "unit": self.unit.name(),
             "starts": self.starts,
             "us": self.time.as_secs_f64() * 1e6,
             "flop": self.work.operations,

@@ -12,6 +12,8 @@ const ROUNDS: usize = 100_000;
 const SUMS: usize = 12;
 /// Loops of which the fastest counts.
 const LOOPS: usize = 20;
+/// Loops of a thread among others, beside which its start takes no time.
+const REPEATS: usize = 20;
 
 /// Bytes that all threads read together, and each one at least: more than caches hold.
 const BYTES_READ: usize = 256 << 20;
@@ -49,6 +51,26 @@ pub fn flops_per_ns() -> f64 {
         });
         2.0 * SUMS as f64 * ROUNDS as f64 * isa.lanes() as f64 / least_ns
     })
+}
+
+/// Measures the FP32 operations in a nanosecond that so many threads keep up in registers together.
+pub fn flops_per_ns_of(threads: usize) -> f64 {
+    let threads = threads.max(1);
+    let isa = Isa::detect();
+    let loops = LOOPS / 4;
+    let least_ns = least_ns(loops, || {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..REPEATS {
+                        black_box(isa.run(RegisterLoop(black_box(0.5))));
+                    }
+                });
+            }
+        });
+    });
+    let operations = 2.0 * SUMS as f64 * ROUNDS as f64 * isa.lanes() as f64;
+    operations * (REPEATS * threads) as f64 / least_ns
 }
 
 /// Measures the bytes in a nanosecond (10⁹ a second) that so many threads read from memory together.
@@ -99,6 +121,8 @@ mod tests {
         let flops = flops_per_ns();
         assert!(flops.is_finite() && flops > 0.0);
         assert_eq!(flops.to_bits(), flops_per_ns().to_bits());
+        let both = flops_per_ns_of(2);
+        assert!(both.is_finite() && both > 0.1 * flops, "{both} {flops}");
         let bytes = read_bytes_per_ns(1);
         assert!(bytes.is_finite() && bytes > 0.0);
     }

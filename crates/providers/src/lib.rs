@@ -7,6 +7,7 @@ mod capabilities;
 mod cores;
 mod cost;
 pub mod cpu;
+mod host_peaks;
 mod machine;
 pub mod reference;
 
@@ -16,6 +17,7 @@ pub use capabilities::{CoreKind, HostCapabilities, PeakEstimate};
 pub use cores::HostCores;
 use galatea_runtime::ExecutionProvider;
 use galatea_runtime::cost::UnitCost;
+pub use host_peaks::measure_host_peaks;
 pub use machine::machine;
 
 /// A provider and how to make it.

@@ -5,13 +5,30 @@ use std::time::Duration;
 use crate::work::ArithmeticWork;
 
 /// Kind of instructions that multiply and add in a kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArithmeticUnit {
     /// Ordinary instructions, one element of a vector or thread at a time.
     #[default]
     Vector,
     /// Instructions on whole matrices.
     Matrix,
+    /// Products of BF16 of a CPU, with sums of FP32.
+    Bf16,
+    /// Products of bytes of a CPU, with sums of 32 bits.
+    Int8,
+}
+
+impl ArithmeticUnit {
+    /// The word in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vector => "vector",
+            Self::Matrix => "matrix",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
 }
 
 /// Time of one step of a run.

@@ -14,6 +14,10 @@ pub struct DevicePeaks {
     pub vector_f16: Option<f64>,
     /// Multiplications and additions a second by instructions on matrices of FP16.
     pub matrix_f16: Option<f64>,
+    /// The same of BF16, of a CPU's kernels.
+    pub bf16: Option<f64>,
+    /// Multiplications and additions of bytes a second, of a CPU's kernels.
+    pub int8: Option<f64>,
     /// Bytes a second, those read and those written together.
     pub bytes: Option<f64>,
     /// Time of a kernel that does nothing, among others.
@@ -56,6 +60,8 @@ impl DevicePeaks {
         match unit {
             ArithmeticUnit::Vector => self.vector_f32,
             ArithmeticUnit::Matrix => self.matrix_f16,
+            ArithmeticUnit::Bf16 => self.bf16,
+            ArithmeticUnit::Int8 => self.int8,
         }
     }
 
@@ -90,6 +96,9 @@ impl DevicePeaks {
         if self.dispatch.is_some_and(|empty| time <= empty * NEAR_EMPTY.saturating_mul(starts)) {
             return Some(RooflineBound::Launch);
         }
+        if work == ArithmeticWork::default() {
+            return None;
+        }
         match self.shares(work, unit, time) {
             [Some(compute), Some(memory)] if compute > memory => Some(RooflineBound::Compute),
             [Some(_), Some(_)] => Some(RooflineBound::Memory),
@@ -113,12 +122,16 @@ impl DevicePeaks {
         let mut times = [RooflineBound::Compute, RooflineBound::Memory, RooflineBound::Launch]
             .map(|of| (of, Duration::ZERO));
         for row in kernels {
+            if row.work == ArithmeticWork::default() && self.dispatch.is_none() {
+                continue;
+            }
             let bound = self.bound(row.work, row.unit, 1, row.time)?;
             for (_, time) in times.iter_mut().filter(|(of, _)| *of == bound) {
                 *time += row.time;
             }
         }
-        times.into_iter().max_by_key(|(_, time)| *time).map(|(bound, _)| bound)
+        let most = times.into_iter().max_by_key(|(_, time)| *time);
+        most.filter(|(_, time)| !time.is_zero()).map(|(bound, _)| bound)
     }
 }
 
@@ -130,6 +143,8 @@ mod tests {
         vector_f32: Some(1e12),
         vector_f16: None,
         matrix_f16: Some(1e13),
+        bf16: Some(2e12),
+        int8: None,
         bytes: Some(1e11),
         dispatch: Some(Duration::from_micros(1)),
         submit: None,
@@ -159,6 +174,18 @@ mod tests {
         );
         assert_eq!(bound(0, 1_000_000, ArithmeticUnit::Vector, 100), Some(RooflineBound::Memory));
         assert_eq!(bound(50_000_000, 1, ArithmeticUnit::Vector, 2), Some(RooflineBound::Launch));
+        // Half of its own peak, which is a quarter of that of BF16.
+        let bytes = 4_000_000;
+        assert_eq!(
+            bound(50_000_000, bytes, ArithmeticUnit::Vector, 100),
+            Some(RooflineBound::Compute)
+        );
+        assert_eq!(
+            bound(50_000_000, bytes, ArithmeticUnit::Bf16, 100),
+            Some(RooflineBound::Memory)
+        );
+        assert_eq!(bound(50_000_000, bytes, ArithmeticUnit::Int8, 100), None);
+        assert_eq!(bound(0, 0, ArithmeticUnit::Vector, 100), None);
     }
 
     #[test]

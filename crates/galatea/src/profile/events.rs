@@ -269,11 +269,7 @@ mod runs {
                 args["node"] = label.node.as_str().into();
                 args["operator"] = label.op.as_str().into();
                 args["shapes"] = label.shapes.as_str().into();
-                args["unit"] = match label.unit {
-                    ArithmeticUnit::Vector => "vector",
-                    ArithmeticUnit::Matrix => "matrix",
-                }
-                .into();
+                args["unit"] = label.unit.name().into();
                 let time = kernel.time.min(end.saturating_duration_since(kernel.begin));
                 out.push(self.span(queue, "kernel", &label.kernel, kernel.begin, time, args));
             }

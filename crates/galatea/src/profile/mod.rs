@@ -4,6 +4,7 @@
 mod bottlenecks;
 mod chrome;
 mod events;
+mod host_peaks;
 mod occupied;
 mod profiler;
 mod spread;
@@ -28,10 +29,10 @@ use crate::power::PowerControl;
 pub use bottlenecks::bottlenecks;
 use chrome::{ChromeFile, ChromeSink, ChromeText};
 use events::EventMaker;
+pub use host_peaks::processor_peaks;
 pub use profiler::{
     FinishedProfile, MAX_EVENTS, ProfileRequest, Profiler, ProfilerStatus, USUAL_EVENTS,
 };
-pub use summary::processor_peaks;
 use summary::{ProfileWindow, SummaryFacts, known_peaks, summary};
 pub use tally::KernelCounts;
 use tally::ProfileSums;

@@ -11,6 +11,7 @@ use galatea_runtime::{RunObserver, RunWatch, WatchSource};
 use serde_json::{Value, json};
 
 use super::chrome::ChromeSink;
+use super::host_peaks::processor_peaks;
 use super::{KernelCounts, ProfileSources, RunningProfile};
 
 /// Events that a profile in memory keeps where nobody says how many.
@@ -145,6 +146,8 @@ impl Profiler {
         if self.is_on() {
             return Err("a profile is under way; stop it before another one is started".to_owned());
         }
+        // Of the CPU they are measured once on a host.
+        processor_peaks();
         if wish.peaks {
             self.sources.gpus.measure_peaks();
         }

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_providers::{HostCapabilities, cpu};
+use galatea_providers::cpu;
 use galatea_runtime::power::EnergyReport;
 use galatea_runtime::{ArithmeticWork, DevicePeaks, RooflineBound};
 use serde_json::{Map, Value, json};
 
 use super::ProfileSources;
+use super::host_peaks::known_processor_peaks;
 use super::spread::TimeSpread;
 use super::tally::{
     GPU, ModelTally, OperatorTally, ProfilePlace, ProfileSums, ProfiledOperator, UnitTally,
@@ -27,20 +28,12 @@ pub(super) struct SummaryFacts<'a> {
     pub(super) power: Option<PowerState>,
 }
 
-/// Returns the peaks of the CPU, as far as estimates are known.
-pub fn processor_peaks() -> DevicePeaks {
-    let found = HostCapabilities::detect();
-    DevicePeaks {
-        vector_f32: found.peak("vector-f32").map(|giga| giga * 1e9),
-        bytes: found.bandwidth_gb_per_s.map(|giga| giga * 1e9),
-        ..DevicePeaks::default()
-    }
-}
-
 /// Returns the peaks of a device that are known without a new measurement.
 pub(super) fn known_peaks(sources: &ProfileSources, place: &ProfilePlace) -> DevicePeaks {
     match place {
-        ProfilePlace::Provider(name) if *name == cpu::NAME => processor_peaks(),
+        ProfilePlace::Provider(name) if *name == cpu::NAME => {
+            known_processor_peaks().unwrap_or_default()
+        }
         ProfilePlace::Provider(_) => DevicePeaks::default(),
         ProfilePlace::Device(number) => sources.gpus.known_peaks(*number).unwrap_or_default(),
     }
@@ -212,7 +205,7 @@ fn bound(
     facts: &SummaryFacts<'_>,
 ) -> Option<RooflineBound> {
     let starts = usize::try_from(tally.times.count()).unwrap_or(usize::MAX);
-    (facts.peaks)(&operator.place).bound(tally.work, operator.unit(), starts, tally.times.sum())
+    (facts.peaks)(&operator.place).bound(tally.work, operator.unit, starts, tally.times.sum())
 }
 
 fn operator_json(
@@ -222,8 +215,7 @@ fn operator_json(
     facts: &SummaryFacts<'_>,
 ) -> Value {
     let time = tally.times.sum();
-    let [compute, memory] =
-        (facts.peaks)(&operator.place).shares(tally.work, operator.unit(), time);
+    let [compute, memory] = (facts.peaks)(&operator.place).shares(tally.work, operator.unit, time);
     let mut fields = Map::new();
     put(&mut fields, "operator", Some(operator.op.clone()));
     put(&mut fields, "kernel", Some(operator.kernel.clone()));

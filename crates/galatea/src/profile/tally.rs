@@ -45,14 +45,8 @@ pub(super) struct ProfiledOperator {
     pub(super) op: String,
     pub(super) kernel: String,
     pub(super) place: ProfilePlace,
-    /// True if matrix instructions computed it.
-    pub(super) matrix: bool,
-}
-
-impl ProfiledOperator {
-    pub(super) fn unit(&self) -> ArithmeticUnit {
-        if self.matrix { ArithmeticUnit::Matrix } else { ArithmeticUnit::Vector }
-    }
+    /// Kind of instructions that computed it.
+    pub(super) unit: ArithmeticUnit,
 }
 
 /// All starts of an operator.
@@ -120,7 +114,7 @@ impl ProfileSums {
                 op: row.op.clone(),
                 kernel: row.kernel.clone(),
                 place: ProfilePlace::Provider(row.provider),
-                matrix: row.unit == ArithmeticUnit::Matrix,
+                unit: row.unit,
             };
             model.operator(operator, row.time, row.work);
         }
@@ -142,7 +136,7 @@ impl ProfileSums {
                 op: label.op.clone(),
                 kernel: label.kernel.to_string(),
                 place: place.clone(),
-                matrix: label.unit == ArithmeticUnit::Matrix,
+                unit: label.unit,
             };
             model.operator(operator, kernel.time, kernel.work);
         }

@@ -49,6 +49,7 @@ impl GpuDevice {
             bytes: Some(copies(self)?),
             dispatch: Some(dispatch),
             submit: Some(submit),
+            ..DevicePeaks::default()
         };
         Ok(*self.peaks.get_or_init(|| measured))
     }

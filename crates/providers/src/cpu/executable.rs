@@ -10,9 +10,9 @@ use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    BufferExchange, Executable, ExecutableTraits, MemoryReport, NodeShapes, PartitionReport,
-    PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError, SessionOptions,
-    TunableKernels,
+    ArithmeticUnit, BufferExchange, Executable, ExecutableTraits, MemoryReport, NodeShapes,
+    PartitionReport, PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError,
+    SessionOptions, TunableKernels,
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
@@ -335,10 +335,20 @@ impl CpuExecutable {
         };
         let op = node.operator_name();
         let time = start.elapsed();
-        let kernel = kernel.into();
         let provider = super::NAME;
         let work = step.work;
-        ProfileRow { node: name, op, kernel, provider, time, work, ..ProfileRow::default() }
+        let unit = arithmetic_unit(kernel);
+        let kernel = kernel.into();
+        ProfileRow { node: name, op, kernel, provider, time, work, unit }
+    }
+}
+
+/// Kind of instructions of a kernel by its name, which tells the type of what it multiplies behind the first dash.
+fn arithmetic_unit(kernel: &str) -> ArithmeticUnit {
+    match kernel.split_once('-') {
+        Some((_, types)) if types.starts_with("bf16") => ArithmeticUnit::Bf16,
+        Some((_, types)) if types.starts_with("int8") => ArithmeticUnit::Int8,
+        _ => ArithmeticUnit::Vector,
     }
 }
 
