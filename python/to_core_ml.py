@@ -17,6 +17,7 @@ import dataclasses
 import importlib.util
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -276,6 +277,9 @@ def main(words):
     try:
         if options.out.suffix != ".mlpackage":
             raise Refused(f"'{options.out}' found, expected OUT.mlpackage")
+        if not options.no_check and shutil.which(options.galatea) is None:
+            raise Refused(f"the program '{options.galatea}' that checks the package is not in PATH: "
+                          "name it with --galatea PROGRAM, or write --no-check")
         given, buckets = [Input.parse(text) for text in options.input], [bucket_of(text) for text in options.bucket]
         model, examples = loaded(options.model)
         inputs = inputs_of(model, examples, given)

@@ -58,10 +58,18 @@ def test_a_difference_counts_as_a_share_of_the_largest_value():
     assert not to_core_ml.compared("y", "", np.zeros(3), expected, 1e-2)["agrees"]
 
 
+def test_a_program_that_is_not_there_is_named_before_anything_is_converted(tmp_path):
+    out = tmp_path / "a.mlpackage"
+    command = [sys.executable, PYTHON / "to_core_ml.py", "missing.py:make", out, "--galatea", "no-such-program"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 2 and not out.exists()
+    assert "'no-such-program' that checks the package is not in PATH: name it with --galatea PROGRAM" in done.stderr
+
+
 @pytest.mark.parametrize("model", ["a.onnx", "missing.py:make"])
 def test_what_is_no_model_is_refused(model):
     pytest.importorskip("torch")
-    command = [sys.executable, PYTHON / "to_core_ml.py", model, "a.mlpackage"]
+    command = [sys.executable, PYTHON / "to_core_ml.py", model, "a.mlpackage", "--no-check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=170)
     assert done.returncode == 2 and "Error: " in done.stderr
 

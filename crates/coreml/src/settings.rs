@@ -197,6 +197,12 @@ mod tests {
         for wrong in ["", "0", "4,x", "-1"] {
             assert!(error("buckets", wrong).contains("expected lengths above 0"), "{wrong}");
         }
+        for (name, _) in SETTINGS {
+            for wrong in ["", "{}", "null", "[1]", "nonsense", "-3"] {
+                let error = error(name, wrong);
+                assert!(error.starts_with(name) && error.contains("found, expected"), "{error}");
+            }
+        }
         let many: Vec<String> = (1..=17).map(|len| len.to_string()).collect();
         assert!(error("buckets", &many.join(",")).contains("16 lengths at most"));
         let none = "accuracy_samples '/nowhere.npz' found, expected .npz archives";

@@ -380,3 +380,8 @@ fn core_ml(
     }
     settings
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#[path = "metal_tests.rs"]
+mod tests;

@@ -216,15 +216,50 @@ pub(super) fn read(path: &Path, model: &str) -> Result<(String, EngineArguments)
     let failed = |why: &dyn std::fmt::Display| {
         ServingError::invalid_arg(format!("model '{model}': '{}': {why}", path.display()))
     };
-    let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
-    if size > MAX_BYTES {
-        return Err(failed(&format!("{size} bytes, expected at most {MAX_BYTES}")));
+    let all = members(path).map_err(|error| failed(&error))?;
+    let arguments = taken(&all, model).map_err(|error| failed(&error))?;
+    match all.get("model").and_then(Value::as_str) {
+        Some(named) => Ok((named.to_owned(), arguments)),
+        None => Err(failed(&"\"model\" must be the path of a checkpoint")),
     }
-    let text = fs::read(path).map_err(|error| failed(&error))?;
-    let all: Map<String, Value> = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+}
+
+/// Reads the arguments of the engine in a `model.json` beside a checkpoint's own files, where there is one. Which
+/// checkpoint it names is of no account.
+///
+/// # Errors
+/// Arguments of a wrong form. Unknown ones are logged, and so is a file that is no JSON object.
+pub(super) fn beside(path: &Path, model: &str) -> Result<EngineArguments, ServingError> {
+    if !path.is_file() {
+        return Ok(EngineArguments::default());
+    }
+    let shown = path.display();
+    let all = match members(path) {
+        Ok(all) => all,
+        Err(error) => {
+            tracing::warn!(model, "'{shown}' is left out: {error}");
+            return Ok(EngineArguments::default());
+        }
+    };
+    let named = |error| ServingError::invalid_arg(format!("model '{model}': '{shown}': {error}"));
+    taken(&all, model).map_err(named)
+}
+
+/// The members of a file that is an object.
+fn members(path: &Path) -> Result<Map<String, Value>, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > MAX_BYTES {
+        return Err(format!("{size} bytes, expected at most {MAX_BYTES}"));
+    }
+    let text = fs::read(path).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
+}
+
+/// Arguments of the engine among members.
+fn taken(all: &Map<String, Value>, model: &str) -> Result<EngineArguments, String> {
     let mut arguments = EngineArguments::default();
     for (name, value) in all.iter().filter(|(name, value)| *name != "model" && !value.is_null()) {
-        let known = arguments.set(name, value).map_err(|text| failed(&text))?;
+        let known = arguments.set(name, value)?;
         if WITHOUT_EFFECT.contains(&name.as_str()) {
             tracing::info!(
                 model,
@@ -235,10 +270,7 @@ pub(super) fn read(path: &Path, model: &str) -> Result<(String, EngineArguments)
             tracing::warn!(model, argument = name, %value, "this argument of the engine is not known here");
         }
     }
-    match all.get("model").and_then(Value::as_str) {
-        Some(named) => Ok((named.to_owned(), arguments)),
-        None => Err(failed(&"\"model\" must be the path of a checkpoint")),
-    }
+    Ok(arguments)
 }
 
 #[cfg(test)]
@@ -267,6 +299,29 @@ mod tests {
             ..EngineArguments::default()
         };
         assert_eq!(arguments, wanted);
+    }
+
+    #[test]
+    fn a_file_beside_a_checkpoint_gives_arguments_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.json");
+        let found = |text: &str| {
+            fs::write(&path, text).unwrap();
+            beside(&path, "m").map_err(|error| error.message)
+        };
+        assert_eq!(beside(&path, "m").unwrap(), EngineArguments::default());
+        let arguments =
+            found(r#"{"model": "elsewhere", "max_model_len": 64, "foreign": {"a": 1}}"#);
+        assert_eq!(arguments.unwrap().max_model_len, Some(64));
+        let error = found(r#"{"max_model_len": "long"}"#).unwrap_err();
+        assert!(
+            error.contains("model.json': 'max_model_len' is \"long\", expected a whole"),
+            "{error}"
+        );
+        // Other programs have files of that name.
+        for foreign in ["[1, 2]", "<html>"] {
+            assert_eq!(found(foreign).unwrap(), EngineArguments::default());
+        }
     }
 
     #[test]

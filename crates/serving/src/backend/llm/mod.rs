@@ -39,10 +39,13 @@ pub type LoadModel = Arc<
     dyn Fn(&str, &Path, &EngineArguments) -> Result<CheckpointHandle, ModelError> + Send + Sync,
 >;
 
+/// File of the vLLM backend that names a checkpoint and gives the arguments of its engine.
+const NAMED: &str = "model.json";
+
 /// Where a backend finds the checkpoint of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FoundLlm {
-    /// The files of the version or the model are the checkpoint.
+    /// The files of the version or the model are the checkpoint; a `model.json` beside them gives arguments only.
     Here,
     /// `model.json` in the version folder names it.
     Named,
@@ -91,7 +94,7 @@ impl ModelBackend for LlmBackend {
     fn default_model_filename(&self) -> &'static str {
         match self.found {
             FoundLlm::Here => "config.json",
-            FoundLlm::Named => "model.json",
+            FoundLlm::Named => NAMED,
         }
     }
 
@@ -113,9 +116,12 @@ impl ModelBackend for LlmBackend {
         let failed = move |error: &dyn std::fmt::Display| {
             ServingError::internal(format!("failed to load model '{name}': {error}"))
         };
-        let mut arguments = EngineArguments::default();
+        let mut arguments;
         let path = match self.found {
-            FoundLlm::Here => checkpoint::find(files)?,
+            FoundLlm::Here => {
+                arguments = arguments::beside(&files.version_dir.join(NAMED), &files.name)?;
+                checkpoint::find(files)?
+            }
             FoundLlm::Named => {
                 let path = files.version_dir.join(&files.config.default_model_filename);
                 let model;

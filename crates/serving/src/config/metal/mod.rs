@@ -330,6 +330,12 @@ impl MetalConfig {
     }
 }
 
+/// Names of all fields.
+#[cfg(test)]
+pub(crate) fn field_names() -> impl Iterator<Item = &'static str> {
+    fields::FIELDS.iter().map(|field| field.name)
+}
+
 /// Fields of a model's parameter with others in the place of those that both have. An object with a preset replaces
 /// the parameter as a whole, since its fields are to be the preset's.
 pub(crate) fn merged(own: Option<&str>, fields: &str) -> String {
