@@ -7,7 +7,7 @@ import enum
 import os
 
 import galatea_calls
-from galatea_tensors import TritonModelException
+from galatea_tensors import TritonModelException, as_text
 
 _KINDS = ("counter", "gauge", "histogram")
 
@@ -66,7 +66,8 @@ class MetricFamily(_Held):
     COUNTER, GAUGE, HISTOGRAM = MetricKind
 
     def __init__(self, name, description, kind):
-        if not isinstance(name, str) or not isinstance(description, str):
+        name, description = as_text(name), as_text(description)
+        if name is None or description is None:
             raise TritonModelException("the name and the description of a MetricFamily are texts")
         if isinstance(kind, bool) or kind not in (0, 1, 2):
             raise TritonModelException(f"{kind!r} is no kind of a MetricFamily: COUNTER, GAUGE or HISTOGRAM")
@@ -75,7 +76,8 @@ class MetricFamily(_Held):
     def Metric(self, labels=None, buckets=None):
         """The metric with these labels; `buckets` are the upper bounds of a histogram's."""
         labels = {} if labels is None else labels
-        if not isinstance(labels, dict) or not all(isinstance(text, str) for pair in labels.items() for text in pair):
+        labels = {as_text(name): as_text(text) for name, text in labels.items()} if isinstance(labels, dict) else None
+        if labels is None or None in labels or None in labels.values():
             raise TritonModelException("the labels of a Metric are a dict of str to str")
         fields = {"family": self._number, "labels": labels}
         if buckets is not None:

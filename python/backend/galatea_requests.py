@@ -5,7 +5,7 @@ import json
 import threading
 
 import galatea_bls
-from galatea_tensors import Tensor, TritonModelException
+from galatea_tensors import Tensor, TritonModelException, as_integer, as_text
 
 RESPONSE_COMPLETE_FINAL = 1
 REQUEST_RELEASE_ALL = 1
@@ -26,7 +26,8 @@ class TritonError:
     __slots__ = ("_message", "_code")
 
     def __init__(self, message, code=INTERNAL):
-        self._message = message
+        text = as_text(message)
+        self._message = message if text is None else text
         self._code = int(code)
         if not 0 <= self._code <= TritonError.CANCELLED:
             raise TritonModelException(f"{code} is no code of TritonError, expected 0 to {TritonError.CANCELLED}")
@@ -122,6 +123,9 @@ def _parameters_text(parameters):
         return ""
     if not isinstance(parameters, dict):
         raise TritonModelException(f"parameters are {type(parameters).__name__}, expected dict")
+    # NumPy's numbers come out of tensors, and JSON knows only Python's.
+    numbers = {name: as_integer(value) for name, value in parameters.items() if not isinstance(value, (bool, str))}
+    parameters = {name: value if numbers.get(name) is None else numbers[name] for name, value in parameters.items()}
     for name, value in parameters.items():
         if not isinstance(name, str):
             raise TritonModelException(f"Expect parameters keys to have type str, found type {type(name)}")
@@ -158,18 +162,24 @@ class InferenceRequest:
         trace=None,
         parameters=None,
     ):
+        request_id = _text("request_id", request_id)
+        model_name = _text("model_name", model_name)
+        # Triton's bindings take names of bytes, and whatever is an integer.
+        names = requested_output_names
+        if names is not None and hasattr(names, "__iter__") and not isinstance(names, (str, bytes)):
+            requested_output_names = [_text("an element of requested_output_names", name) for name in names]
+        if not isinstance(correlation_id, str):
+            number = as_integer(correlation_id)
+            correlation_id = correlation_id if number is None else number
         _check_made(request_id, correlation_id, inputs, requested_output_names, model_name)
-        for name, value in (("model_version", model_version), ("flags", flags), ("timeout", timeout)):
-            if not isinstance(value, int):
-                raise _incompatible(name, value, "an int")
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._inputs = list(inputs)
         self._requested = list(requested_output_names)
         self._model_name = model_name
-        self._model_version = model_version
-        self._flags = flags
-        self._timeout = timeout
+        self._model_version = _integer("model_version", model_version)
+        self._flags = _integer("flags", flags)
+        self._timeout = _integer("timeout", timeout)
         self._priority = 0
         self._preferred_memory = preferred_memory
         self._trace = trace
@@ -213,7 +223,7 @@ class InferenceRequest:
 
     def set_flags(self, flags):
         """Sets `flags`."""
-        self._flags = flags
+        self._flags = _integer("flags", flags)
 
     def timeout(self):
         """Time-out in microseconds; 0 for none."""
@@ -241,6 +251,7 @@ class InferenceRequest:
 
     def set_release_flags(self, flags):
         """Says what becomes of the request after `execute`: TRITONSERVER_REQUEST_RELEASE_RESCHEDULE runs it again."""
+        flags = _integer("flags", flags)
         if flags not in (REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE):
             raise TritonModelException(
                 f"{flags} found as release flags of a request, expected RELEASE_ALL or RESCHEDULE"
@@ -269,6 +280,22 @@ class InferenceRequest:
             self._running.cancel()
 
 
+def _text(name, value):
+    """An argument that is a name, as text."""
+    text = as_text(value)
+    if text is None:
+        raise _incompatible(name, value, "a str")
+    return text
+
+
+def _integer(name, value):
+    """An argument that is a number, as Python's."""
+    number = as_integer(value)
+    if number is None:
+        raise _incompatible(name, value, "an int")
+    return number
+
+
 def _incompatible(name, value, expected):
     return TypeError(
         "__init__(): incompatible constructor arguments. "
@@ -278,13 +305,9 @@ def _incompatible(name, value, expected):
 
 def _check_made(request_id, correlation_id, inputs, requested_output_names, model_name):
     """Refuses what no request to another model can be made of."""
-    if not isinstance(model_name, str):
-        raise _incompatible("model_name", model_name, "a str")
     for name, value in (("inputs", inputs), ("requested_output_names", requested_output_names)):
-        if value is None or isinstance(value, str) or not hasattr(value, "__iter__"):
+        if value is None or isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
             raise _incompatible(name, value, "a list")
-    if not isinstance(request_id, str):
-        raise _incompatible("request_id", request_id, "a str")
     if not isinstance(correlation_id, (int, str)):
         raise TritonModelException("Correlation ID must be integer or string")
     if isinstance(correlation_id, int) and not 0 <= correlation_id < 1 << 64:
@@ -296,8 +319,6 @@ def _check_made(request_id, correlation_id, inputs, requested_output_names, mode
         if not isinstance(tensor, Tensor):
             raise _incompatible("an element of inputs", tensor, "a Tensor")
     for name in requested_output_names:
-        if not isinstance(name, str):
-            raise _incompatible("an element of requested_output_names", name, "a str")
         if not name:
             raise TritonModelException(f"Requested output name {where}")
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import operator
 import struct
 
 import numpy as np
@@ -9,6 +10,23 @@ import numpy as np
 
 class TritonModelException(Exception):
     """What a model raises, and what the server's own calls raise in a model."""
+
+
+def as_text(value):
+    """A text, or the one that bytes are in UTF-8, as names come out of tensors; None for anything else."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "replace")
+    return None
+
+
+def as_integer(value):
+    """An integer, whatever type it has, as NumPy's; None for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 # Types in the order of their numbers on the wire between server and worker: name in a configuration, name on Triton's
@@ -187,6 +205,10 @@ class Tensor:
     def __init__(self, name, numpy_array):
         if not isinstance(numpy_array, np.ndarray):
             raise TypeError(f"tensor '{name}' is made of {type(numpy_array).__name__}, expected numpy.ndarray")
+        text = as_text(name)
+        if text is None:
+            raise TypeError(f"the name of a tensor is {type(name).__name__}, expected str or bytes")
+        name = text
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         if not numpy_array.flags.c_contiguous:

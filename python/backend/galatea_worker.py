@@ -279,6 +279,9 @@ def _load(start):
         return importlib.import_module(stem).TritonPythonModel
     parent = os.path.dirname(folder)
     utils._model_dir = folder
+    # Modules in the folder that the server was started in come first, as in Triton's processes.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
     for one in (folder, parent):
         if one not in sys.path:
             sys.path.append(one)

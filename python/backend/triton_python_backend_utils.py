@@ -29,6 +29,7 @@ from galatea_tensors import (
     TRITON_STRING_TO_NUMPY,
     Tensor,
     TritonModelException,
+    as_text,
     deserialize_bytes_tensor,
     numpy_to_triton_type,
     serialize_byte_tensor,
@@ -91,6 +92,7 @@ def get_model_dir():
 
 def get_input_tensor_by_name(inference_request, name):
     """The input of a request that has this name; None if there is none."""
+    name = as_text(name)
     for tensor in inference_request._inputs:
         if tensor._name == name:
             return tensor
@@ -99,6 +101,7 @@ def get_input_tensor_by_name(inference_request, name):
 
 def get_output_tensor_by_name(inference_response, name):
     """The output of a response that has this name; None if there is none."""
+    name = as_text(name)
     for tensor in inference_response._output_tensors:
         if tensor._name == name:
             return tensor
@@ -119,7 +122,8 @@ class Logger:
     def log(message, level=INFO):
         """Writes a message of that level."""
         # One line on the way that other output takes as well; the mark before it tells them apart.
-        text = str(message).replace("\\", "\\\\").replace("\n", "\\n")
+        text = as_text(message)
+        text = (str(message) if text is None else text).replace("\\", "\\\\").replace("\n", "\\n")
         sys.stderr.write(f"\x1e{Logger.LogLevel(level).name[0]}{text}\n")
         sys.stderr.flush()
 

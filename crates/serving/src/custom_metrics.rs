@@ -157,14 +157,16 @@ impl CustomMetrics {
     ) -> Result<Arc<CustomFamily>, ServingError> {
         let mut families = locked(&self.families);
         if let Some(known) = families.get(name).and_then(Weak::upgrade) {
-            let what = match (known.kind == kind, known.help == help) {
-                (true, true) => return Ok(known),
-                (false, _) => format!("kind {}, not {kind}", known.kind),
-                (true, false) => format!("the description '{}', not '{help}'", known.help),
-            };
+            // As in Triton, the first description stays: models of one package may differ in a word.
+            if known.kind == kind {
+                return Ok(known);
+            }
             return Err(ServingError::new(
                 ErrorCode::AlreadyExists,
-                format!("the metric family '{name}' exists and has {what}"),
+                format!(
+                    "the metric family '{name}' exists and has kind {}, not {kind}",
+                    known.kind
+                ),
             ));
         }
         let name = name.to_owned();

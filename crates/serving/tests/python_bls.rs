@@ -194,6 +194,46 @@ fn errors_are_tritons() {
 }
 
 #[test]
+fn names_may_be_bytes_and_numbers_of_numpy() {
+    let target = "class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for r in requests:
+            told = [r.timeout(), r.flags(), r.correlation_id(), len(r.request_id())]
+            tensor = pb_utils.Tensor(b'OUT', np.array(told, np.int32))
+            answers.append(pb_utils.InferenceResponse([tensor]))
+        return answers
+";
+    let caller = "class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for r in requests:
+            assert pb_utils.get_input_tensor_by_name(r, b'IN') is r.inputs()[0]
+            request = pb_utils.InferenceRequest(
+                model_name=np.bytes_(b'target'), request_id=b'abc', inputs=r.inputs(),
+                requested_output_names=[b'OUT'], timeout=np.int64(9000000), flags=np.int32(3),
+                correlation_id=np.uint64(5), model_version=np.int8(-1), parameters={'seed': np.int64(7)})
+            request.set_flags(np.int16(3))
+            answer = request.exec()
+            assert not answer.has_error(), answer.error().message()
+            assert pb_utils.is_model_ready(b'target') and not pb_utils.is_model_ready(np.bytes_(b'none'), b'')
+            found = pb_utils.get_output_tensor_by_name(answer, b'OUT').as_numpy()
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', found)]))
+        for wrong in ({'flags': 1.5}, {'model_name': 3}, {'requested_output_names': [3]}, {'request_id': None}):
+            try:
+                pb_utils.InferenceRequest(**{'model_name': 'target', 'inputs': [], 'requested_output_names': [], **wrong})
+            except TypeError as error:
+                assert next(iter(wrong)) in str(error), error
+            else:
+                raise AssertionError(wrong)
+        return answers
+";
+    let models = [("target", ONE_IN_ONE_OUT, target), ("caller", ONE_IN_ONE_OUT, caller)];
+    let Some(served) = serve(&models) else { return };
+    assert_eq!(infer(&served.core, "caller", &[0]).unwrap(), [9_000_000, 3, 5, 3]);
+}
+
+#[test]
 fn decoupled_models_and_coroutines() {
     let caller = calling(
         "import asyncio

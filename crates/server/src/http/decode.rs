@@ -173,7 +173,12 @@ pub(super) fn parameter(value: JsonValue<'_>) -> Option<ParameterValue> {
     match value.kind() {
         JsonKind::Bool(value) => Some(ParameterValue::Bool(value)),
         JsonKind::Negative(value) => Some(ParameterValue::Int(value)),
-        JsonKind::Natural(value) => i64::try_from(value).ok().map(ParameterValue::Int),
+        // A hash or a seed above INT64 is a double, as in Triton's JSON.
+        #[allow(clippy::cast_precision_loss, reason = "a double is what Triton makes of it")]
+        JsonKind::Natural(value) => Some(match i64::try_from(value) {
+            Ok(value) => ParameterValue::Int(value),
+            Err(_) => ParameterValue::Double(value as f64),
+        }),
         JsonKind::Double(value) => Some(ParameterValue::Double(value)),
         JsonKind::String(_) => string(value).ok().map(ParameterValue::String),
         JsonKind::Null | JsonKind::Array(_) | JsonKind::Object(_) => None,
