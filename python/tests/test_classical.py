@@ -217,11 +217,18 @@ def test_a_classifier_is_served(start, tmp_path):
     same("probabilities", found.as_numpy("probabilities"), model.predict_proba(rows[:4]).astype(np.float32))
 
 
-def test_a_model_that_answers_with_maps_is_refused_by_the_server(start, tmp_path):
-    rows, labels = classes(2, words=True)
-    made = to_onnx(linear_model.LogisticRegression().fit(rows, labels), rows[:1], target_opset=OPSET)
+def test_scores_that_a_model_gives_as_maps_are_served_as_a_tensor(start, tmp_path):
+    rows, labels = classes(3, words=True)
+    model = linear_model.LogisticRegression().fit(rows, labels)
+    made = to_onnx(model, rows[:1], target_opset=OPSET)
     folder = tmp_path / "repository" / "maps" / "1"
     folder.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(made.SerializeToString())
-    server = start("--model-repository", tmp_path / "repository", "--exit-on-error=false")
-    assert "zipmap" in "".join(server.log)
+    server = start("--model-repository", tmp_path / "repository")
+    with tritonclient.http.InferenceServerClient(server.http) as client:
+        given = tritonclient.http.InferInput("X", [4, 10], "FP32")
+        given.set_data_from_numpy(rows[:4])
+        found = client.infer("maps", [given])
+    assert [word.decode() for word in found.as_numpy("output_label").ravel()] == list(model.predict(rows[:4]))
+    scores = found.as_numpy("output_probability")
+    same("output_probability", scores, model.predict_proba(rows[:4]).astype(np.float32))

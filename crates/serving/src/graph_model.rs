@@ -1,9 +1,12 @@
 //! Models that are graphs, in whatever format they come.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use galatea_formats::coreml::{self, ClassifierClasses, FeatureType, ModelFeature};
 use galatea_formats::onnx;
+use galatea_graph::ops::ml::ZipMap;
+use galatea_graph::ops::shape::Identity;
 use galatea_graph::{Graph, converted};
 use galatea_tensor::Tensor;
 
@@ -86,6 +89,27 @@ impl FunctionInterface {
 /// Says what is wrong with the file, and where.
 pub fn read_onnx(path: &Path) -> Result<Graph, String> {
     onnx::load(path).map_err(|error| error.to_string())
+}
+
+/// Gives the outputs of `ZipMap` as the tensors that it makes maps of: requests and answers know no maps. The columns
+/// of such a tensor are in the order of the model's labels.
+///
+/// # Errors
+/// Says that the graph is wrong.
+pub fn maps_as_tensors(graph: &mut Graph) -> Result<(), String> {
+    let producers = graph.producers();
+    for output in graph.outputs.clone() {
+        let made = producers.get(output.index()).copied().flatten();
+        let Some(node) = made.and_then(|at| graph.nodes.get_mut(at)) else { continue };
+        if node.operator::<ZipMap>().is_some() {
+            node.operator = Arc::new(Identity);
+            node.op_type = "Identity".to_owned();
+            node.domain = String::new();
+            node.parsed = None;
+            graph.value_mut(output).declared = None;
+        }
+    }
+    graph.sort().map_err(|error| error.to_string())
 }
 
 /// Reads a function of a model of Core ML; its default one where none is named.

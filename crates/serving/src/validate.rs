@@ -128,6 +128,7 @@ impl RequestChecker {
     /// With the first thing that is wrong.
     pub fn check(&self, request: &mut InferenceRequest) -> Result<ScheduleTicket, ServingError> {
         self.check_names(request)?;
+        self.give_axes(request);
         let prefix = request_prefix(&request.id);
         // Triton walks a hash map here; its own tests expect the last input's fault to win.
         let inputs: Vec<(&InputTensor, &ExpectedInput)> = request
@@ -168,6 +169,23 @@ impl RequestChecker {
             key: self.key(request),
             sequence: SequenceMark::default(),
         })
+    }
+
+    /// Gives a scalar the axis of the single element that is expected: a model's own scalar has it in its
+    /// configuration, which knows none.
+    fn give_axes(&self, request: &mut InferenceRequest) {
+        for input in request.inputs.iter_mut().filter(|input| input.shape.is_empty()) {
+            let expected = self.expected(&input.name);
+            let batching = |expected: &ExpectedInput| self.max_batch_size > 0 && !expected.is_shape;
+            if expected.is_some_and(|one| one.dims == [1] && !batching(one)) {
+                input.shape = vec![1];
+                if let InputData::Tensor(tensor) = &mut input.data
+                    && let Ok(with_axis) = tensor.reshape(&[1])
+                {
+                    *tensor = with_axis;
+                }
+            }
+        }
     }
 
     fn expected(&self, name: &str) -> Option<&ExpectedInput> {

@@ -54,6 +54,21 @@ fn a_good_request_passes_and_its_batch_is_counted() {
     assert!(check(&add_sub(), vec![other, raw("INPUT1", &[2, 16], 128)]).is_err());
 }
 
+#[test]
+fn a_scalar_is_a_tensor_of_one_element_where_one_is_expected() {
+    let single = checker("input { name: \"X\" data_type: TYPE_INT32 dims: 1 }");
+    assert!(check(&single, vec![raw("X", &[], 4)]).is_ok());
+    let tensor = InputData::Tensor(Tensor::scalar(7_i32));
+    let scalar = InputTensor { data: tensor, ..raw("X", &[], 0) };
+    let mut request = InferenceRequest { inputs: vec![scalar], ..InferenceRequest::default() };
+    single.check(&mut request).unwrap();
+    assert_eq!(request.inputs[0].shape, [1]);
+    let open = checker("input { name: \"X\" data_type: TYPE_INT32 dims: -1 }");
+    assert!(fault(&open, vec![raw("X", &[], 4)]).contains("Expected [-1], got []"));
+    let batched = checker("max_batch_size: 2 input { name: \"X\" data_type: TYPE_INT32 dims: 1 }");
+    assert!(fault(&batched, vec![raw("X", &[], 4)]).contains("has no shape"));
+}
+
 /// The texts are those that a real Triton gave to the same requests.
 #[test]
 fn every_fault_has_tritons_text() {

@@ -204,6 +204,57 @@ fn samples_need_no_configuration() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
+/// A linear classifier of three classes whose scores become maps.
+const ZIP_MAP: &[u8] = include_bytes!("golden/zip_map.onnx");
+/// `y = x + b`, where `b` is an initializer and an input.
+const DEFAULT: &[u8] = include_bytes!("golden/default.onnx");
+
+fn served(model: &[u8], config: &str) -> (tempfile::TempDir, Arc<Core>) {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("m/1")).unwrap();
+    std::fs::write(root.path().join("m/1/any name.onnx"), model).unwrap();
+    std::fs::write(root.path().join("m/config.pbtxt"), config).unwrap();
+    let core = start(root.path());
+    assert_eq!(core.load_failures(), []);
+    (root, core)
+}
+
+fn floats(name: &str, shape: &[i64], values: &[f32]) -> InputTensor {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let (name, shape) = (name.to_owned(), shape.to_vec());
+    InputTensor { name, datatype: DataType::Fp32, shape, data: InputData::Raw(bytes.into()) }
+}
+
+fn answer(core: &Arc<Core>, inputs: Vec<InputTensor>, output: &str) -> Vec<f32> {
+    let request =
+        InferenceRequest { model_name: "m".to_owned(), inputs, ..InferenceRequest::default() };
+    let response = send(core, request).recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    let found = response.outputs.iter().find(|found| found.name == output).unwrap();
+    found.tensor.to_vec().unwrap()
+}
+
+#[test]
+fn scores_that_a_model_gives_as_maps_are_a_tensor() {
+    let (_root, core) = served(ZIP_MAP, "");
+    let found = answer(&core, vec![floats("X", &[1, 2], &[1.0, 2.0])], "output_probability");
+    assert_eq!(found, [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn an_initializer_that_the_configuration_names_is_an_input() {
+    for (optional, inputs) in [("optional: true", 1), ("", 2), ("optional: true", 2)] {
+        let config = format!(
+            "input [{{ name: \"x\" data_type: TYPE_FP32 dims: 2 }}, \
+             {{ name: \"b\" data_type: TYPE_FP32 dims: 2 {optional} }}]"
+        );
+        let (_root, core) = served(DEFAULT, &config);
+        let mut all = vec![floats("x", &[2], &[1.0, 2.0]), floats("b", &[2], &[0.5, 0.5])];
+        all.truncate(inputs);
+        let expected = if inputs == 1 { [11.0, 22.0] } else { [1.5, 2.5] };
+        assert_eq!(answer(&core, all, "y"), expected, "{optional} {inputs}");
+    }
+}
+
 /// `y = Identity(x)` over two elements of type FLOAT8E4M3FN, as the ONNX package writes it.
 const IDENTITY_OF_SMALL_FLOATS: &[u8] = b"\x08\n\x12\x00:7\n\x10\n\x01x\x12\x01y\"\x08Identity\
 \x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x11\x12\x04\n\x02\x08\x02b\x0f\n\x01y\x12\n\n\x08\x08\x11\x12\x04\n\x02\x08\

@@ -83,6 +83,9 @@ impl AsRef<[u8]> for OnnxMapping {
     }
 }
 
+/// Beginning of the text that stands for a file which Git LFS keeps elsewhere.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// Reads the computation of an ONNX file.
 ///
 /// # Errors
@@ -103,6 +106,11 @@ pub fn load_model(path: &Path) -> Result<OnnxModel, OnnxError> {
         _ => Path::new("."),
     };
     let bytes = Bytes::from_owner(OnnxMapping(Arc::clone(&memory)));
+    if bytes.starts_with(LFS_POINTER) {
+        let text = "is a pointer of Git LFS, not the model; 'git lfs pull' brings the model";
+        let kind = OnnxErrorKind::File(text.to_owned());
+        return Err(OnnxError::new(kind, &FieldPath::ROOT).in_file(path));
+    }
     let external = ExternalData::new(Some(folder)).beside_mapped();
     let mut model = read_model(bytes, external).map_err(|error| error.in_file(path))?;
     model.files.insert(0, OnnxFile { path: path.to_owned(), memory });

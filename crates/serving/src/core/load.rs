@@ -386,14 +386,34 @@ impl Core {
         let Some(backend) = found else {
             return Err(ServingError::invalid_arg(format!(
                 "Invalid model name: Could not determine backend for model '{}' with no backend in model \
-                 configuration. Expected model name of the form 'model.<backend_name>'.",
-                config.name
+                 configuration. Expected model name of the form 'model.<backend_name>'.{}",
+                config.name,
+                instead_of_a_model(dir, newest.as_deref())
             )));
         };
         backend.name().clone_into(&mut config.backend);
         Ok(())
     }
 }
+
+/// Says what lies where a model was looked for, and what to do.
+fn instead_of_a_model(dir: &Path, newest: Option<&Path>) -> String {
+    let folder = newest.unwrap_or(dir);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| format!("'{}'", entry.file_name().display())).collect();
+    names.sort();
+    names.truncate(MAX_SHOWN_FILES);
+    let found = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    let advice = match newest {
+        Some(_) => "name the model's file in default_model_filename, or its backend in backend",
+        None => "a version is a folder whose name is a number, such as 1",
+    };
+    format!(" There is {found} in '{}'; {advice}.", folder.display())
+}
+
+/// The most files that an error names.
+const MAX_SHOWN_FILES: usize = 8;
 
 /// A configuration as a client gives it.
 fn given_config(text: &str) -> Result<ModelConfig, ServingError> {

@@ -25,7 +25,7 @@ use std::time::Duration;
 use galatea_formats::onnx::{self, OnnxFile};
 use galatea_graph::Graph;
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PackedSource, PreparedGraph, Session, SessionOptions,
+    ExecutionProvider, GraphSource, IoInfo, PackedSource, PreparedGraph, Session, SessionOptions,
 };
 use galatea_tensor::{Allocation, MappedFile, Tensor};
 
@@ -109,6 +109,9 @@ pub fn changed_session(
     options: &SessionOptions,
     change: Option<&dyn GraphChange>,
 ) -> Result<PreparedSession, String> {
+    let file = path.to_owned();
+    let source = GraphSource::new(move || onnx::load(&file).map_err(|error| error.to_string()));
+    let options = &SessionOptions { source, ..options.clone() };
     let name = change.map(GraphChange::name).transpose()?;
     let kind = EntryConditions { providers, options, change, name };
     match cache {

@@ -250,26 +250,34 @@ impl GraphBackend {
         let quantization = metal::low_bits(&files.metal, providers, stated)
             .map(|bits| LoadQuantization::new(bits, &files.model_dir));
         // Such inputs change the graph: it is another one than that of the file.
-        if files.config.input.iter().any(|input| input.optional) {
-            let mut graph = graph_model::read_onnx(path)?;
-            if let Some(quantization) = &quantization {
-                let (changed, line) = quantization.change(graph, providers, options);
-                graph = changed;
-                tell_quantization(&files.name, &line);
+        if !files.config.input.iter().any(|input| input.optional) {
+            let cache = self.cache.as_deref();
+            let change = quantization.as_ref().map(|one| one as &dyn GraphChange);
+            let prepared = model_cache::changed_session(cache, path, providers, options, change)?;
+            let PreparedSession { session, origin, change } = prepared;
+            tracing::debug!(model = %files.name, %origin, "prepared the model");
+            if !needs_other_graph(&session, &files.config) {
+                if let Some(line) = change {
+                    tell_quantization(&files.name, &line);
+                }
+                return Ok(LoadedGraph {
+                    session,
+                    defaults: Vec::new(),
+                    interface: None,
+                    aside: None,
+                });
             }
-            let defaults = defaults(&mut graph, &files.config);
-            let session = prepare(graph)?;
-            return Ok(LoadedGraph { session, defaults, interface: None, aside: None });
         }
-        let cache = self.cache.as_deref();
-        let change = quantization.as_ref().map(|one| one as &dyn GraphChange);
-        let prepared = model_cache::changed_session(cache, path, providers, options, change)?;
-        let PreparedSession { session, origin, change } = prepared;
-        tracing::debug!(model = %files.name, %origin, "prepared the model");
-        if let Some(line) = change {
+        let mut graph = graph_model::read_onnx(path)?;
+        if let Some(quantization) = &quantization {
+            let (changed, line) = quantization.change(graph, providers, options);
+            graph = changed;
             tell_quantization(&files.name, &line);
         }
-        Ok(LoadedGraph { session, defaults: Vec::new(), interface: None, aside: None })
+        let defaults = defaults(&mut graph, &files.config);
+        graph_model::maps_as_tensors(&mut graph)?;
+        let session = prepare(graph)?;
+        Ok(LoadedGraph { session, defaults, interface: None, aside: None })
     }
 }
 
@@ -384,17 +392,27 @@ impl ModelBackend for GraphBackend {
 /// Treatment of a model that answers with maps.
 const ZIPMAP_HINT: &str = " (skl2onnx gives scores as a tensor with options={'zipmap': False})";
 
-/// Makes inputs of the initializers that the configuration calls optional inputs, and gives their values: the graph
+/// Returns whether a model is served by another graph than that of its file: its outputs are maps, or the
+/// configuration has inputs that are initializers of the file.
+fn needs_other_graph(session: &Session, config: &ModelConfig) -> bool {
+    let maps = |io: &IoInfo| matches!(io.kind, FactKind::Map(_) | FactKind::Maps(_));
+    let has = |name: &str| session.inputs().iter().any(|info| info.name == name);
+    session.outputs().iter().any(maps) || config.input.iter().any(|input| !has(&input.name))
+}
+
+/// Makes inputs of the initializers that the configuration calls inputs, and gives the values of optional ones: the graph
 /// runs with these where a request has nothing else.
 fn defaults(graph: &mut Graph, config: &ModelConfig) -> Vec<(String, Tensor)> {
     let mut found = Vec::new();
-    for input in config.input.iter().filter(|input| input.optional) {
+    for input in &config.input {
         let Some(id) = graph.find_value(&input.name) else { continue };
         let Some(value) = graph.value_mut(id).initializer.take() else { continue };
         // A default often has fewer elements than the tensors that take its place.
         graph.value_mut(id).declared = Some(Fact::unranked(value.dtype()));
         graph.inputs.push(id);
-        found.push((input.name.clone(), value));
+        if input.optional {
+            found.push((input.name.clone(), value));
+        }
     }
     found
 }
