@@ -47,6 +47,7 @@ mod sample;
 mod sample_chat;
 mod selftest;
 mod serve;
+mod served_paths;
 pub mod server_options;
 mod server_place;
 mod signals;

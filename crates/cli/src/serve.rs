@@ -25,6 +25,7 @@ use galatea_tensor::OrderedMap;
 
 use super::{cache_folder, core_ml_worker, engine, mistake, say};
 use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
+use crate::served_paths::{ServedPaths, named_by_flag};
 use crate::server_options::{
     checkpoint_defaults, exposure_warning, log_settings, metrics_config, server_options,
 };
@@ -48,8 +49,9 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     let Some(arguments) = texts else {
         return Ok(mistake(NO_TEXT, Some("serve")));
     };
+    let arguments = if bind_all { arguments } else { named_by_flag(&arguments) };
     let environment = |name: &str| std::env::var(name).ok();
-    let flags = match ServerFlags::parse_in(&arguments, bind_all, environment) {
+    let mut flags = match ServerFlags::parse_in(&arguments, bind_all, environment) {
         Ok(ParsedCommand::Serve(flags)) => flags,
         Ok(ParsedCommand::Help) => {
             say(flags::help().trim_end());
@@ -73,6 +75,8 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     for warning in flags.warnings().into_iter().chain(exposure_warning(&flags)) {
         tracing::warn!("{warning}");
     }
+    let served = ServedPaths::prepare(flags.all("model-repository"))?;
+    flags.serve_repositories(&served.repositories);
     // Before the models are loaded: what they run then is in it.
     let profiler = engine().profiler();
     if flags.bool("metal-profile") {
@@ -159,6 +163,9 @@ pub(super) fn start_server(flags: &ServerFlags) -> Result<Server, String> {
     let core = server.core();
     tracing::info!("{}", startup::backends(server.backends(), core));
     tracing::info!("{}", startup::summary(core));
+    if let Some(warning) = startup::nothing_to_serve(core) {
+        tracing::warn!("{warning}");
+    }
     tracing::info!("{}", startup::options(core, flags));
     Ok(server)
 }

@@ -55,6 +55,21 @@ pub fn options(core: &Core, flags: &ServerFlags) -> String {
     format!("\n{}", table(&["Option", "Value"], rows))
 }
 
+/// Says that the repositories have no model, where they have none: the server is ready then, and answers nobody.
+#[must_use]
+pub fn nothing_to_serve(core: &Core) -> Option<String> {
+    if !core.repository_index(false).is_empty() || !core.load_failures().is_empty() {
+        return None;
+    }
+    let paths = core.options().repositories.iter().map(|path| format!("'{}'", path.display()));
+    let paths: Vec<String> = paths.collect();
+    Some(format!(
+        "there is no model in {}; a model is a folder of its name, with the file in a folder of its version, such as \
+         digits/1/model.onnx",
+        paths.join(", ")
+    ))
+}
+
 /// The table of models after loading, as Triton prints it. A model without a version that could be tried has the
 /// reason of its failure.
 #[must_use]

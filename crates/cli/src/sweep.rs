@@ -104,6 +104,11 @@ impl BenchSweep {
             None => vec![None],
         };
         let batches = choices.batch.numbers().to_vec();
+        if batches.contains(&0) {
+            return Err(
+                "--batch expects numbers from 1, got 0: a batch of nothing has no times".to_owned()
+            );
+        }
         let threads = choices.threads.numbers().to_vec();
         let sweep = Self { batches, sequences, threads };
         let points = sweep.points();

@@ -110,6 +110,13 @@ impl ServerFlags {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Puts other folders in the place of those that `--model-repository` names.
+    pub(crate) fn serve_repositories(&mut self, folders: &[String]) {
+        if !folders.is_empty() {
+            self.values.insert("model-repository", folders.to_vec());
+        }
+    }
+
     /// The last value given, or the default.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
