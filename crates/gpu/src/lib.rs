@@ -32,6 +32,7 @@ mod plan;
 mod pooling;
 mod provider;
 mod quantise;
+pub mod recurrent;
 mod reduce;
 mod resize;
 mod rotary;
@@ -79,6 +80,7 @@ pub const KERNELS: KernelTable<GpuKernels> = KernelTable(&[
     normalize::ROWS,
     pooling::ROWS,
     quantise::ROWS,
+    recurrent::ROWS,
     reduce::ROWS,
     resize::ROWS,
     rotary::ROWS,

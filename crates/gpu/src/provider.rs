@@ -21,6 +21,7 @@ use crate::executable::{BuiltKernel, GpuExecutable};
 use crate::fuse::fused;
 use crate::kernel::GpuNodeView;
 use crate::memory::PoolConfig;
+use crate::recurrent::sequence;
 use crate::stream::ConstantPages;
 use crate::throughput::ThroughputModel;
 
@@ -181,7 +182,9 @@ impl ExecutionProvider for GpuProvider {
     fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
         let ClaimRequest { graph, facts, typical, .. } = *request;
         let pace = (!self.forced).then(|| ThroughputModel::of(&self.device, &self.stated));
-        let cost_ns = |node: &Node| pace.map_or(0.0, |pace| pace.node_ns(node, typical));
+        let cost_ns = |node: &Node| {
+            pace.map_or(0.0, |pace| pace.node_ns(node, typical, sequence(node, typical)))
+        };
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
         let launch_ns = pace.map_or(0.0, |pace| pace.launch_ns);
         let mut claims = ProviderClaims { launch_ns, ..ProviderClaims::default() };

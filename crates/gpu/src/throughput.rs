@@ -35,6 +35,10 @@ const DISCRETE: ThroughputLowerBound =
 /// Nanoseconds to hand a partition over and wait for it.
 const LAUNCH_NS: f64 = 60_000.0;
 
+/// Nanoseconds that a step waits for what the step before it wrote, beside its dispatch: measured on a GPU with memory
+/// of its own.
+const STEP_WAIT_NS: f64 = 2_500.0;
+
 /// Rates from which times of nodes are predicted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThroughputModel {
@@ -42,6 +46,15 @@ pub(crate) struct ThroughputModel {
     bytes_per_ns: f64,
     dispatch_ns: f64,
     pub(crate) launch_ns: f64,
+}
+
+/// Dispatches of a node that wait for each other, because each computes a step of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepSequence {
+    /// Their number.
+    pub(crate) dispatches: u64,
+    /// Bytes of weights that each step reads anew.
+    pub(crate) weight_bytes: u64,
 }
 
 impl ThroughputModel {
@@ -82,10 +95,27 @@ impl ThroughputModel {
         self.dispatch_ns + arithmetic.max(moved)
     }
 
-    /// Nanoseconds of a node for lengths that are known.
-    pub(crate) fn node_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
+    /// Nanoseconds of a node for lengths that are known, and of the steps that it takes one after the other.
+    pub(crate) fn node_ns(
+        &self,
+        node: &Node,
+        facts: &[Option<Fact>],
+        sequence: Option<StepSequence>,
+    ) -> f64 {
         let fact = |id: galatea_graph::ValueId| facts.get(id.index()).and_then(Option::as_ref);
-        self.dispatch_time_ns(NodeWork::of(node, &fact).total())
+        let work = NodeWork::of(node, &fact).total();
+        match sequence {
+            Some(steps) => self.sequence_time_ns(work, steps),
+            None => self.dispatch_time_ns(work),
+        }
+    }
+
+    /// Nanoseconds of dispatches that wait for each other, of which each step reads its weights.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn sequence_time_ns(&self, work: ArithmeticWork, steps: StepSequence) -> f64 {
+        let bytes = work.bytes.saturating_add(steps.weight_bytes.saturating_mul(steps.dispatches));
+        let all = self.dispatch_time_ns(ArithmeticWork { bytes, ..work });
+        all + steps.dispatches as f64 * (self.dispatch_ns + STEP_WAIT_NS)
     }
 }
 
@@ -115,7 +145,7 @@ mod tests {
 
     fn ns(pace: &ThroughputModel, rows: usize) -> f64 {
         let (graph, facts) = product(rows);
-        pace.node_ns(&graph.nodes[0], &facts)
+        pace.node_ns(&graph.nodes[0], &facts, None)
     }
 
     fn near(found: f64, expected: f64) -> bool {

@@ -29,6 +29,7 @@ mod parts;
 mod placed;
 mod profile;
 mod quantised;
+mod recurrent;
 mod rows;
 mod streaming;
 mod submissions;

@@ -16,7 +16,9 @@ use crate::{specimens, variants};
 /// Every case.
 pub(crate) fn all(device: &Arc<GpuDevice>) -> Vec<TextCase> {
     let mut all = Vec::new();
-    for specimens::Specimen { node, .. } in specimens::all() {
+    for specimens::Specimen { node, .. } in
+        specimens::all().into_iter().chain(specimens::composed())
+    {
         all.extend(of_specimen(device, &node, Precision::Fp32));
         all.extend(of_specimen(device, &node, Precision::Fp16));
         all.extend(of_specimen(device, &node.narrowed(), Precision::Fp16));

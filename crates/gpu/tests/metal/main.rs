@@ -143,8 +143,8 @@ impl Subject<'_> {
         self.seen = all.len();
     }
 
-    fn specimens(&mut self) {
-        for specimens::Specimen { family, node } in specimens::all() {
+    fn specimens(&mut self, all: Vec<specimens::Specimen>) {
+        for specimens::Specimen { family, node } in all {
             let whole = |node: &support::node::Node| {
                 let (graph, fed) = node.graph(false);
                 (graph, fed.into_iter().map(|(_, tensor)| tensor).collect::<Vec<_>>())
@@ -194,8 +194,9 @@ fn check(capabilities: GpuCapabilities, more: impl Fn(&Subject<'_>)) {
         asking: HashSet::new(),
         uncounted: BTreeSet::new(),
     };
-    subject.specimens();
+    subject.specimens(specimens::all());
     subject.variants();
+    subject.specimens(specimens::composed());
     more(&subject);
     let mut texts = Vec::new();
     for (family, shader) in &subject.shaders {

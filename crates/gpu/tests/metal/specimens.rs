@@ -74,6 +74,12 @@ pub(crate) fn all() -> Vec<Specimen> {
     all
 }
 
+/// Those whose kernels are made of other families' too, which are to be seen there first.
+pub(crate) fn composed() -> Vec<Specimen> {
+    let own = |node| Specimen { family: "recurrent", node };
+    recurrences().into_iter().map(own).collect()
+}
+
 fn attention() -> Vec<Node> {
     let mut all = Vec::new();
     for (rows, keys) in [(1, 200), (70, 133), (128, 128)] {
@@ -93,6 +99,34 @@ fn attention() -> Vec<Node> {
     let node = Node::new(CONTRIB, "MultiHeadAttention").with(with([("num_heads", int(4))]));
     let of = |length: usize| floats(&[2, length, 256], 1.0);
     all.push(node.input(of(70)).input(of(133)).input(of(133)));
+    all
+}
+
+fn recurrences() -> Vec<Node> {
+    let layer = |op, gates: usize, hidden: usize, batch: usize| {
+        let x = floats(&[4, batch, 16], 1.0);
+        let weights = |columns: usize| floats(&[2, gates * hidden, columns], 0.2);
+        let node = Node::new("", op).opset(14).with(with([("direction", text("bidirectional"))]));
+        let node = node.input(x).constant(weights(16)).constant(weights(hidden));
+        node.constant(floats(&[2, 2 * gates * hidden], 0.1))
+    };
+    let mut all = Vec::new();
+    for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
+        // A workgroup's layer, steps, steps of odd lengths, and steps behind matrix multiplications.
+        for (hidden, batch) in [(32, 2), (256, 3), (255, 1), (256, 80)] {
+            all.push(layer(op, gates, hidden, batch).outputs(2));
+        }
+        let lengths = Tensor::vector(vec![4_i32, 2, 0]);
+        let clipped = with([("clip", AttributeValue::Float(2.0))]);
+        let node = layer(op, gates, 256, 3).with(clipped).input(lengths);
+        all.push(node.input(floats(&[2, 3, 256], 1.0)));
+    }
+    let linear = with([("linear_before_reset", int(1)), ("layout", int(1))]);
+    let batch = |node: Node| node.with(linear.clone()).outputs(2);
+    all.push(batch(layer("GRU", 3, 256, 3)));
+    all.push(batch(layer("GRU", 3, 48, 3)));
+    let open = layer("LSTM", 4, 256, 3).with(with([("input_forget", int(1))])).absent().absent();
+    all.push(open.absent().constant(floats(&[2, 768], 0.3)).outputs(3));
     all
 }
 

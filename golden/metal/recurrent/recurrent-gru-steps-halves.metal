@@ -1,0 +1,494 @@
+// language: metal3.2
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size0;
+    uint size1;
+    uint size2;
+    uint size3;
+    uint size4;
+    uint size5;
+};
+
+typedef metal::float4 type_6[1];
+typedef float type_7[1];
+struct Params {
+    uint steps;
+    uint first;
+    uint end;
+    uint turn;
+    uint last;
+    uint batch;
+    uint hidden;
+    uint stride;
+};
+struct type_9 {
+    metal::float3 inner[512];
+};
+
+metal::bool4 is_nan(
+    metal::float4 v
+) {
+    return (as_type<metal::uint4>(v) & metal::uint4(2147483647u)) > metal::uint4(2139095040u);
+}
+
+metal::float4 chosen4_(
+    metal::float4 r,
+    metal::uint4 bits,
+    metal::bool4 instead
+) {
+    return as_type<metal::float4>(metal::select(as_type<metal::uint4>(r), bits, instead));
+}
+
+metal::float4 kept_nan4_(
+    metal::float4 r_1,
+    metal::float4 x
+) {
+    metal::bool4 _e3 = is_nan(x);
+    metal::float4 _e4 = chosen4_(r_1, as_type<metal::uint4>(x), _e3);
+    return _e4;
+}
+
+metal::float4 with_sign(
+    metal::float4 size,
+    metal::float4 sign
+) {
+    return as_type<metal::float4>((as_type<metal::uint4>(size) & metal::uint4(2147483647u)) | (as_type<metal::uint4>(sign) & metal::uint4(2147483648u)));
+}
+
+metal::int4 naga_f2i32(metal::float4 value) {
+    return static_cast<metal::int4>(metal::clamp(value, -2147483600.0, 2147483500.0));
+}
+
+metal::float4 exp_sum4_(
+    metal::float4 x_1,
+    metal::float4 rest
+) {
+    metal::float4 r_2 = {};
+    metal::float4 q = metal::float4(0.001395049);
+    metal::float4 near = metal::clamp(x_1, metal::float4(-104.0), metal::float4(89.0));
+    metal::float4 n = metal::rint(near * 1.442695);
+    r_2 = metal::fma(n, metal::float4(-0.69314575), near);
+    metal::float4 _e16 = r_2;
+    r_2 = metal::fma(n, metal::float4(-0.0000014286068), _e16) + rest;
+    metal::float4 _e22 = q;
+    metal::float4 _e23 = r_2;
+    q = metal::fma(_e22, _e23, metal::float4(0.00836889));
+    metal::float4 _e27 = q;
+    metal::float4 _e28 = r_2;
+    q = metal::fma(_e27, _e28, metal::float4(0.041666206));
+    metal::float4 _e32 = q;
+    metal::float4 _e33 = r_2;
+    q = metal::fma(_e32, _e33, metal::float4(0.16666518));
+    metal::float4 _e37 = q;
+    metal::float4 _e38 = r_2;
+    q = metal::fma(_e37, _e38, metal::float4(0.5));
+    metal::float4 _e42 = q;
+    metal::float4 _e43 = r_2;
+    metal::float4 _e47 = r_2;
+    metal::float4 e = metal::fma(metal::fma(_e42, _e43, metal::float4(1.0)), _e47, metal::float4(1.0));
+    metal::int4 half_ = naga_f2i32(n) >> metal::uint4(1u);
+    metal::float4 first = as_type<metal::float4>(as_type<metal::int4>(as_type<metal::uint4>(half_) + as_type<metal::uint4>(metal::int4(127))) << metal::uint4(23u));
+    metal::float4 second = as_type<metal::float4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(naga_f2i32(n)) - as_type<metal::uint4>(half_))) + as_type<metal::uint4>(metal::int4(127))) << metal::uint4(23u));
+    metal::float4 _e73 = kept_nan4_((e * first) * second, x_1);
+    return _e73;
+}
+
+metal::float4 exp4_(
+    metal::float4 x_2
+) {
+    metal::float4 _e3 = exp_sum4_(x_2, metal::float4(0.0));
+    return _e3;
+}
+
+metal::float4 tanh4_(
+    metal::float4 x_3
+) {
+    metal::float4 p = metal::float4(0.002147537);
+    metal::float4 a = metal::abs(x_3);
+    metal::float4 u = metal::min(a * a, metal::float4(1.0));
+    metal::float4 _e9 = p;
+    p = metal::fma(_e9, u, metal::float4(-0.008182674));
+    metal::float4 _e13 = p;
+    p = metal::fma(_e13, u, metal::float4(0.021702968));
+    metal::float4 _e17 = p;
+    p = metal::fma(_e17, u, metal::float4(-0.053947203));
+    metal::float4 _e21 = p;
+    p = metal::fma(_e21, u, metal::float4(0.1333321));
+    metal::float4 _e25 = p;
+    p = metal::fma(_e25, u, metal::float4(-0.3333333));
+    metal::float4 _e29 = p;
+    metal::float4 near_1 = metal::fma(_e29 * u, a, a);
+    metal::float4 _e37 = exp4_(2.0 * metal::min(a, metal::float4(15.0)));
+    metal::float4 far = metal::float4(1.0) - (metal::float4(2.0) / (_e37 + metal::float4(1.0)));
+    metal::float4 _e51 = with_sign(metal::select(near_1, far, a >= metal::float4(0.625)), x_3);
+    metal::float4 _e52 = kept_nan4_(_e51, x_3);
+    return _e52;
+}
+
+metal::float4 sigmoid4_(
+    metal::float4 x_4
+) {
+    metal::float4 _e2 = exp4_(-(x_4));
+    metal::float4 s_1 = metal::float4(1.0) / (metal::float4(1.0) + _e2);
+    metal::float4 _e9 = kept_nan4_(s_1, x_4);
+    return _e9;
+}
+
+metal::float4 limited(
+    metal::float4 x_5
+) {
+    return x_5;
+}
+
+metal::float4 cell0_(
+    metal::float4 x_6,
+    uint direction
+) {
+    metal::float4 _e2 = sigmoid4_(x_6);
+    return _e2;
+}
+
+metal::float4 cell1_(
+    metal::float4 x_7,
+    uint direction_1
+) {
+    metal::float4 _e2 = tanh4_(x_7);
+    return _e2;
+}
+
+float given(
+    uint direction_2,
+    uint place,
+    device type_7 const& inputs0_,
+    device type_7 const& inputs1_,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (direction_2 == 1u) {
+        float _e6 = inputs1_[place];
+        return _e6;
+    }
+    float _e9 = inputs0_[place];
+    return _e9;
+}
+
+float bias_of(
+    uint direction_3,
+    uint which,
+    uint row,
+    device type_7 const& biases,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e11 = params.hidden;
+    float _e15 = biases[((((direction_3 * 2u) + which) * 3u) * _e11) + row];
+    return static_cast<float>(_e15);
+}
+
+struct main_Input {
+};
+[[max_total_threads_per_threadgroup(128)]] kernel void main_(
+  metal::uint3 group [[threadgroup_position_in_grid]]
+, metal::uint3 groups [[threadgroups_per_grid]]
+, uint index [[thread_index_in_threadgroup]]
+, device type_6& states [[buffer(0)]]
+, device type_7 const& inputs0_ [[buffer(1)]]
+, device type_7 const& inputs1_ [[buffer(2)]]
+, device type_6 const& weights [[buffer(3)]]
+, device type_7 const& biases [[buffer(4)]]
+, device type_7& y [[buffer(5)]]
+, constant Params& params [[buffer(6)]]
+, threadgroup type_9& part
+, constant _mslBufferSizes& _buffer_sizes [[buffer(7)]]
+) {
+    uint row_block = {};
+    uint turn = {};
+    uint block = {};
+    bool local = {};
+    bool local_1 = {};
+    float x0_ = {};
+    float x1_ = {};
+    float x2_ = {};
+    metal::float3 sum0_ = {};
+    metal::float3 sum1_ = {};
+    metal::float3 sum2_ = {};
+    metal::float3 sum3_ = {};
+    uint k = {};
+    uint s = {};
+    float h = {};
+    float shown_h = {};
+    uint direction_4 = group.z;
+    uint hidden = params.hidden;
+    uint stride = params.stride;
+    uint quads = hidden / 4u;
+    uint t = index % 32u;
+    uint slot = index / 32u;
+    bool backward = direction_4 == 1u;
+    uint own_unit = index % 4u;
+    uint own_row = index / 4u;
+    uint blocks = (hidden + 3u) / 4u;
+    uint _e28 = params.batch;
+    uint row_blocks = (_e28 + 3u) / 4u;
+    row_block = group.y;
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e534 = row_block;
+            row_block = _e534 + groups.y;
+        }
+        loop_init = false;
+        uint _e35 = row_block;
+        if (_e35 < row_blocks) {
+        } else {
+            break;
+        }
+        {
+            uint _e37 = row_block;
+            uint row0_ = _e37 * 4u;
+            uint row_1 = row0_ + own_row;
+            uint _e43 = params.batch;
+            uint _e47 = params.batch;
+            uint sequence = (direction_4 * _e43) + metal::min(row_1, _e47 - 1u);
+            uint own = sequence * hidden;
+            uint _e55 = params.batch;
+            uint _e61 = params.batch;
+            uint start0_ = ((direction_4 * _e55) + metal::min(row0_ + 0u, _e61 - 1u)) * quads;
+            uint _e69 = params.batch;
+            uint _e75 = params.batch;
+            uint start1_ = ((direction_4 * _e69) + metal::min(row0_ + 1u, _e75 - 1u)) * quads;
+            uint _e83 = params.batch;
+            uint _e89 = params.batch;
+            uint start2_ = ((direction_4 * _e83) + metal::min(row0_ + 2u, _e89 - 1u)) * quads;
+            uint _e97 = params.batch;
+            uint _e103 = params.batch;
+            uint start3_ = ((direction_4 * _e97) + metal::min(row0_ + 3u, _e103 - 1u)) * quads;
+            uint _e111 = params.turn;
+            turn = _e111;
+            bool loop_init_1 = true;
+            while(true) {
+                if (!loop_init_1) {
+                    uint _e532 = turn;
+                    turn = _e532 + 1u;
+                }
+                loop_init_1 = false;
+                uint _e113 = turn;
+                uint _e116 = params.last;
+                if (_e113 < _e116) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e118 = turn;
+                    uint before = (_e118 % 2u) * stride;
+                    uint after = stride - before;
+                    uint _e123 = turn;
+                    uint _e126 = params.steps;
+                    uint _e129 = turn;
+                    uint at = backward ? ((_e126 - 1u) - _e129) : _e123;
+                    uint _e132 = turn;
+                    uint _e135 = params.first;
+                    uint _e139 = params.end;
+                    uint _e142 = turn;
+                    uint local_2 = backward ? ((_e139 - 1u) - _e142) : (_e132 - _e135);
+                    uint _e147 = params.end;
+                    uint _e150 = params.first;
+                    uint place_1 = (((row_1 * (_e147 - _e150)) + local_2) * 3u) * hidden;
+                    block = group.x;
+                    bool loop_init_2 = true;
+                    while(true) {
+                        if (!loop_init_2) {
+                            uint _e528 = block;
+                            block = _e528 + groups.x;
+                        }
+                        loop_init_2 = false;
+                        uint _e159 = block;
+                        if (_e159 < blocks) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e161 = block;
+                            uint unit = (_e161 * 4u) + own_unit;
+                            if (own_row < 4u) {
+                                local = unit < hidden;
+                            } else {
+                                local = false;
+                            }
+                            bool _e171 = local;
+                            if (_e171) {
+                                uint _e176 = params.batch;
+                                local_1 = row_1 < _e176;
+                            } else {
+                                local_1 = false;
+                            }
+                            bool mine = local_1;
+                            x0_ = 0.0;
+                            x1_ = 0.0;
+                            x2_ = 0.0;
+                            if (mine) {
+                                float _e190 = given(direction_4, (place_1 + (0u * hidden)) + unit, inputs0_, inputs1_, _buffer_sizes);
+                                x0_ = _e190;
+                                float _e191 = x0_;
+                                float _e196 = bias_of(direction_4, 0u, (0u * hidden) + unit, biases, params, _buffer_sizes);
+                                float _e201 = bias_of(direction_4, 1u, (0u * hidden) + unit, biases, params, _buffer_sizes);
+                                x0_ = _e191 + (_e196 + _e201);
+                                float _e208 = given(direction_4, (place_1 + (1u * hidden)) + unit, inputs0_, inputs1_, _buffer_sizes);
+                                x1_ = _e208;
+                                float _e209 = x1_;
+                                float _e214 = bias_of(direction_4, 0u, (1u * hidden) + unit, biases, params, _buffer_sizes);
+                                float _e219 = bias_of(direction_4, 1u, (1u * hidden) + unit, biases, params, _buffer_sizes);
+                                x1_ = _e209 + (_e214 + _e219);
+                                float _e226 = given(direction_4, (place_1 + (2u * hidden)) + unit, inputs0_, inputs1_, _buffer_sizes);
+                                x2_ = _e226;
+                                float _e227 = x2_;
+                                float _e232 = bias_of(direction_4, 0u, (2u * hidden) + unit, biases, params, _buffer_sizes);
+                                x2_ = _e227 + _e232;
+                            }
+                            uint _e240 = block;
+                            uint weight = ((((direction_4 * 3u) + 0u) * hidden) * quads) + (metal::min((_e240 * 4u) + slot, hidden - 1u) * quads);
+                            uint source = before / 4u;
+                            sum0_ = metal::float3 {};
+                            sum1_ = metal::float3 {};
+                            sum2_ = metal::float3 {};
+                            sum3_ = metal::float3 {};
+                            k = t;
+                            bool loop_init_3 = true;
+                            while(true) {
+                                if (!loop_init_3) {
+                                    uint _e364 = k;
+                                    k = _e364 + 32u;
+                                }
+                                loop_init_3 = false;
+                                uint _e260 = k;
+                                if (_e260 < quads) {
+                                } else {
+                                    break;
+                                }
+                                {
+                                    uint _e267 = k;
+                                    metal::float4 _e270 = weights[(weight + ((0u * hidden) * quads)) + _e267];
+                                    metal::float4 w0_ = static_cast<metal::float4>(_e270);
+                                    uint _e277 = k;
+                                    metal::float4 _e280 = weights[(weight + ((1u * hidden) * quads)) + _e277];
+                                    metal::float4 w1_ = static_cast<metal::float4>(_e280);
+                                    uint _e287 = k;
+                                    metal::float4 _e290 = weights[(weight + ((2u * hidden) * quads)) + _e287];
+                                    metal::float4 w2_ = static_cast<metal::float4>(_e290);
+                                    uint _e294 = k;
+                                    metal::float4 h0_ = states[(source + start0_) + _e294];
+                                    float _e299 = sum0_.x;
+                                    sum0_.x = _e299 + metal::dot(w0_, h0_);
+                                    float _e303 = sum0_.y;
+                                    sum0_.y = _e303 + metal::dot(w1_, h0_);
+                                    float _e307 = sum0_.z;
+                                    sum0_.z = _e307 + metal::dot(w2_, h0_);
+                                    uint _e312 = k;
+                                    metal::float4 h1_ = states[(source + start1_) + _e312];
+                                    float _e317 = sum1_.x;
+                                    sum1_.x = _e317 + metal::dot(w0_, h1_);
+                                    float _e321 = sum1_.y;
+                                    sum1_.y = _e321 + metal::dot(w1_, h1_);
+                                    float _e325 = sum1_.z;
+                                    sum1_.z = _e325 + metal::dot(w2_, h1_);
+                                    uint _e330 = k;
+                                    metal::float4 h2_ = states[(source + start2_) + _e330];
+                                    float _e335 = sum2_.x;
+                                    sum2_.x = _e335 + metal::dot(w0_, h2_);
+                                    float _e339 = sum2_.y;
+                                    sum2_.y = _e339 + metal::dot(w1_, h2_);
+                                    float _e343 = sum2_.z;
+                                    sum2_.z = _e343 + metal::dot(w2_, h2_);
+                                    uint _e348 = k;
+                                    metal::float4 h3_ = states[(source + start3_) + _e348];
+                                    float _e353 = sum3_.x;
+                                    sum3_.x = _e353 + metal::dot(w0_, h3_);
+                                    float _e357 = sum3_.y;
+                                    sum3_.y = _e357 + metal::dot(w1_, h3_);
+                                    float _e361 = sum3_.z;
+                                    sum3_.z = _e361 + metal::dot(w2_, h3_);
+                                }
+                            }
+                            metal::float3 _e371 = sum0_;
+                            part.inner[0u + index] = _e371;
+                            metal::float3 _e376 = sum1_;
+                            part.inner[128u + index] = _e376;
+                            metal::float3 _e381 = sum2_;
+                            part.inner[256u + index] = _e381;
+                            metal::float3 _e386 = sum3_;
+                            part.inner[384u + index] = _e386;
+                            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+                            s = 16u;
+                            bool loop_init_4 = true;
+                            while(true) {
+                                if (!loop_init_4) {
+                                    uint _e446 = s;
+                                    s = _e446 / 2u;
+                                }
+                                loop_init_4 = false;
+                                uint _e389 = s;
+                                if (_e389 > 0u) {
+                                } else {
+                                    break;
+                                }
+                                {
+                                    uint _e392 = s;
+                                    if (t < _e392) {
+                                        metal::float3 _e398 = part.inner[0u + index];
+                                        uint _e402 = s;
+                                        metal::float3 _e405 = part.inner[(0u + index) + _e402];
+                                        part.inner[0u + index] = _e398 + _e405;
+                                        metal::float3 _e411 = part.inner[128u + index];
+                                        uint _e415 = s;
+                                        metal::float3 _e418 = part.inner[(128u + index) + _e415];
+                                        part.inner[128u + index] = _e411 + _e418;
+                                        metal::float3 _e424 = part.inner[256u + index];
+                                        uint _e428 = s;
+                                        metal::float3 _e431 = part.inner[(256u + index) + _e428];
+                                        part.inner[256u + index] = _e424 + _e431;
+                                        metal::float3 _e437 = part.inner[384u + index];
+                                        uint _e441 = s;
+                                        metal::float3 _e444 = part.inner[(384u + index) + _e441];
+                                        part.inner[384u + index] = _e437 + _e444;
+                                    }
+                                    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+                                }
+                            }
+                            if (mine) {
+                                metal::float3 sums = part.inner[(own_row * 128u) + (own_unit * 32u)];
+                                float s0_ = sums.x;
+                                float s1_ = sums.y;
+                                float s2_ = sums.z;
+                                uint e_1 = own + unit;
+                                float _e461 = x0_;
+                                float _e463 = x1_;
+                                metal::float4 _e468 = limited(metal::float4(_e461 + s0_, _e463 + s1_, 0.0, 0.0));
+                                metal::float4 _e469 = cell0_(_e468, direction_4);
+                                float _e474 = bias_of(direction_4, 1u, (2u * hidden) + unit, biases, params, _buffer_sizes);
+                                float turned = s2_ + _e474;
+                                float _e476 = x2_;
+                                metal::float4 _e481 = limited(metal::float4(_e476 + (_e469.y * turned)));
+                                metal::float4 _e482 = cell1_(_e481, direction_4);
+                                float fresh = _e482.x;
+                                float _e498 = states[(before + e_1) / 4u][(before + e_1) % 4u];
+                                h = ((1.0 - _e469.x) * fresh) + (_e469.x * _e498);
+                                float _e502 = h;
+                                shown_h = _e502;
+                                float _e513 = h;
+                                states[(after + e_1) / 4u][(after + e_1) % 4u] = _e513;
+                                uint _e516 = params.steps;
+                                uint to = (((((row_1 * _e516) + at) * 2u) + direction_4) * hidden) + unit;
+                                float _e526 = shown_h;
+                                y[to] = static_cast<float>(_e526);
+                            }
+                            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return;
+}
