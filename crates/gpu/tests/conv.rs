@@ -384,6 +384,12 @@ fn the_usual_way_goes_by_lengths_and_device() {
         (wide, [1, 64, 56, 64, 3, 1, 1], large),
         (wide, [32, 256, 14, 256, 3, 1, 1], small),
         (wide, [1, 256, 14, 256, 3, 1, 1], small),
+        // The largest tiles pay where products take most of the time, or images are large.
+        (wide, [8, 512, 28, 512, 3, 1, 1], "Winograd(WinogradConfig { tile: 6 })"),
+        (wide, [1, 64, 224, 64, 3, 1, 1], "Winograd(WinogradConfig { tile: 6 })"),
+        (wide, [8, 128, 56, 128, 3, 1, 1], large),
+        (wide, [32, 128, 28, 128, 3, 1, 1], large),
+        (wide, [1, 128, 28, 128, 3, 1, 1], large),
         (half, [32, 256, 14, 256, 3, 1, 1], small),
         (half, [1, 256, 14, 256, 3, 1, 1], small),
         (half, [32, 512, 7, 512, 3, 1, 1], small),

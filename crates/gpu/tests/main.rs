@@ -31,6 +31,7 @@ mod profile;
 mod quantised;
 mod recurrent;
 mod rows;
+mod sparse;
 mod streaming;
 mod submissions;
 mod support;

@@ -565,3 +565,36 @@ fn a_result_never_lies_over_what_is_read_as_a_matrix_too() {
     let tolerance = Tolerance::Accumulated { terms: 96, accumulator: DataType::Fp32 };
     compare(&found[0], &expected[0], tolerance).unwrap();
 }
+
+/// A NaN that comes out of a product stays one behind every function, as it does where the function is a node of its
+/// own: bounds take it for a number.
+#[test]
+fn what_is_no_number_stays_so_behind_functions() {
+    let Some(device) = support::device() else { return };
+    let names =
+        ["Relu", "Clip", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "Silu", "Gelu", "GeluTanh"];
+    for (rows, name) in names.into_iter().flat_map(|name| [(2, name), (40, name)]) {
+        let mut x = values(rows * 64, 1);
+        x[5] = f32::NAN;
+        let x = Tensor::from_vec(&[rows, 64], x).unwrap();
+        let w = Tensor::from_vec(&[64, 72], values(64 * 72, 2)).unwrap();
+        let mut attributes: Attributes =
+            [("activation".to_owned(), AttributeValue::String(name.into()))].into();
+        let params = match name {
+            "Clip" => vec![-0.5, 0.75],
+            "LeakyRelu" => vec![0.125],
+            _ => Vec::new(),
+        };
+        if !params.is_empty() {
+            attributes.insert("activation_params".to_owned(), AttributeValue::Floats(params));
+        }
+        let inputs = [Some(x.clone()), Some(w.clone())];
+        let graph = graph("ai.galatea", "FusedMatMul", &attributes, &inputs);
+        let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
+        let found = session.run_tensors(Run::owned(vec![x, w])).unwrap();
+        let found = found[0].to_vec::<f32>().unwrap();
+        let (first, rest) = found.split_at(72);
+        assert!(first.iter().all(|value| value.is_nan()), "{name}: {first:?}");
+        assert!(rest.iter().all(|value| value.is_finite()), "{name}");
+    }
+}

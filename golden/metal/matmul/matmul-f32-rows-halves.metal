@@ -10,7 +10,8 @@ struct _mslBufferSizes {
     uint size2;
 };
 
-typedef metal::half4 type_1[1];
+typedef metal::float4 type_2[1];
+typedef metal::half4 type_4[1];
 struct Params {
     uint m;
     uint n;
@@ -62,8 +63,8 @@ struct Work {
     uint product;
     uint part;
 };
-struct type_6 {
-    float inner[128];
+struct type_7 {
+    float inner[32];
 };
 
 Starts starts(
@@ -100,38 +101,30 @@ metal::float4 load_a(
     uint start,
     uint outer,
     uint k_1,
-    device type_1 const& a,
+    device type_2 const& a,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e5 = params.k;
-    if (k_1 >= _e5) {
-        return metal::float4(0.0);
-    }
-    uint _e11 = params.m;
-    uint row_4 = metal::min(outer, _e11 - 1u);
-    uint _e18 = params.a_outer;
-    metal::half4 _e25 = a[((start + (row_4 * _e18)) + k_1) >> 2u];
-    return static_cast<metal::float4>(_e25);
+    uint _e5 = params.m;
+    uint row_4 = metal::min(outer, _e5 - 1u);
+    uint _e12 = params.a_outer;
+    metal::float4 _e19 = a[((start + (row_4 * _e12)) + k_1) >> 2u];
+    return static_cast<metal::float4>(_e19);
 }
 
 metal::float4 load_b(
     uint start_1,
     uint outer_1,
     uint k_2,
-    device type_1 const& b,
+    device type_4 const& b,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e5 = params.k;
-    if (k_2 >= _e5) {
-        return metal::float4(0.0);
-    }
-    uint _e11 = params.n;
-    uint row_5 = metal::min(outer_1, _e11 - 1u);
-    uint _e18 = params.b_outer;
-    metal::half4 _e25 = b[((start_1 + (row_5 * _e18)) + k_2) >> 2u];
-    return static_cast<metal::float4>(_e25);
+    uint _e5 = params.n;
+    uint row_5 = metal::min(outer_1, _e5 - 1u);
+    uint _e12 = params.b_outer;
+    metal::half4 _e19 = b[((start_1 + (row_5 * _e12)) + k_2) >> 2u];
+    return static_cast<metal::float4>(_e19);
 }
 
 metal::float4 activate(
@@ -179,7 +172,7 @@ void keep(
     uint row_2,
     uint column_2,
     metal::float4 v_2,
-    device type_1& out,
+    device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
@@ -196,7 +189,7 @@ void keep(
         return;
     }
     uint _e18 = place(base_2, row_2, column_2, params);
-    out[_e18 >> 2u] = static_cast<metal::half4>(v_2);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
     return;
 }
 
@@ -206,7 +199,7 @@ void put(
     uint row_3,
     uint column_3,
     metal::float4 sums_2,
-    device type_1& out,
+    device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
@@ -251,7 +244,7 @@ Work work(
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at % rows)) * 4u, (at / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at % rows)) * 1u, (at / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -263,29 +256,17 @@ struct main_Input {
 , uint subgroup [[simdgroup_index_in_threadgroup]]
 , uint lane [[thread_index_in_simdgroup]]
 , uint lanes [[threads_per_simdgroup]]
-, device type_1 const& a [[buffer(0)]]
-, device type_1 const& b [[buffer(1)]]
-, device type_1& out [[buffer(2)]]
+, device type_2 const& a [[buffer(0)]]
+, device type_4 const& b [[buffer(1)]]
+, device type_2& out [[buffer(2)]]
 , constant Params& params [[buffer(3)]]
-, threadgroup type_6& parts
+, threadgroup type_7& parts
 , constant _mslBufferSizes& _buffer_sizes [[buffer(4)]]
 ) {
     float sum0_ = 0.0;
     float sum1_ = 0.0;
     float sum2_ = 0.0;
     float sum3_ = 0.0;
-    float sum4_ = 0.0;
-    float sum5_ = 0.0;
-    float sum6_ = 0.0;
-    float sum7_ = 0.0;
-    float sum8_ = 0.0;
-    float sum9_ = 0.0;
-    float sum10_ = 0.0;
-    float sum11_ = 0.0;
-    float sum12_ = 0.0;
-    float sum13_ = 0.0;
-    float sum14_ = 0.0;
-    float sum15_ = 0.0;
     uint k = {};
     metal::float4 sum = metal::float4 {};
     uint part = 0u;
@@ -303,620 +284,200 @@ struct main_Input {
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e160 = k;
-            k = _e160 + 128u;
+            uint _e82 = k;
+            k = _e82 + 128u;
         }
         loop_init = false;
-        uint _e65 = k;
-        if (_e65 < _e15.k_end) {
+        uint _e41 = k;
+        if (_e41 < _e15.k_end) {
         } else {
             break;
         }
         {
-            uint _e71 = k;
-            metal::float4 _e72 = load_b(_e17.b, first_1 + 0u, _e71, b, params, _buffer_sizes);
-            uint _e76 = k;
-            metal::float4 _e77 = load_b(_e17.b, first_1 + 1u, _e76, b, params, _buffer_sizes);
-            uint _e81 = k;
-            metal::float4 _e82 = load_b(_e17.b, first_1 + 2u, _e81, b, params, _buffer_sizes);
-            uint _e86 = k;
-            metal::float4 _e87 = load_b(_e17.b, first_1 + 3u, _e86, b, params, _buffer_sizes);
+            uint _e47 = k;
+            metal::float4 _e48 = load_b(_e17.b, first_1 + 0u, _e47, b, params, _buffer_sizes);
+            uint _e52 = k;
+            metal::float4 _e53 = load_b(_e17.b, first_1 + 1u, _e52, b, params, _buffer_sizes);
+            uint _e57 = k;
+            metal::float4 _e58 = load_b(_e17.b, first_1 + 2u, _e57, b, params, _buffer_sizes);
+            uint _e62 = k;
+            metal::float4 _e63 = load_b(_e17.b, first_1 + 3u, _e62, b, params, _buffer_sizes);
             {
-                uint _e92 = k;
-                metal::float4 _e93 = load_a(_e17.a, _e15.row + 0u, _e92, a, params, _buffer_sizes);
-                float _e94 = sum0_;
-                sum0_ = _e94 + metal::dot(_e93, _e72);
-                float _e97 = sum1_;
-                sum1_ = _e97 + metal::dot(_e93, _e77);
-                float _e100 = sum2_;
-                sum2_ = _e100 + metal::dot(_e93, _e82);
-                float _e103 = sum3_;
-                sum3_ = _e103 + metal::dot(_e93, _e87);
-            }
-            {
-                uint _e110 = k;
-                metal::float4 _e111 = load_a(_e17.a, _e15.row + 1u, _e110, a, params, _buffer_sizes);
-                float _e112 = sum4_;
-                sum4_ = _e112 + metal::dot(_e111, _e72);
-                float _e115 = sum5_;
-                sum5_ = _e115 + metal::dot(_e111, _e77);
-                float _e118 = sum6_;
-                sum6_ = _e118 + metal::dot(_e111, _e82);
-                float _e121 = sum7_;
-                sum7_ = _e121 + metal::dot(_e111, _e87);
-            }
-            {
-                uint _e128 = k;
-                metal::float4 _e129 = load_a(_e17.a, _e15.row + 2u, _e128, a, params, _buffer_sizes);
-                float _e130 = sum8_;
-                sum8_ = _e130 + metal::dot(_e129, _e72);
-                float _e133 = sum9_;
-                sum9_ = _e133 + metal::dot(_e129, _e77);
-                float _e136 = sum10_;
-                sum10_ = _e136 + metal::dot(_e129, _e82);
-                float _e139 = sum11_;
-                sum11_ = _e139 + metal::dot(_e129, _e87);
-            }
-            {
-                uint _e146 = k;
-                metal::float4 _e147 = load_a(_e17.a, _e15.row + 3u, _e146, a, params, _buffer_sizes);
-                float _e148 = sum12_;
-                sum12_ = _e148 + metal::dot(_e147, _e72);
-                float _e151 = sum13_;
-                sum13_ = _e151 + metal::dot(_e147, _e77);
-                float _e154 = sum14_;
-                sum14_ = _e154 + metal::dot(_e147, _e82);
-                float _e157 = sum15_;
-                sum15_ = _e157 + metal::dot(_e147, _e87);
+                uint _e68 = k;
+                metal::float4 _e69 = load_a(_e17.a, _e15.row + 0u, _e68, a, params, _buffer_sizes);
+                float _e70 = sum0_;
+                sum0_ = _e70 + metal::dot(_e69, _e48);
+                float _e73 = sum1_;
+                sum1_ = _e73 + metal::dot(_e69, _e53);
+                float _e76 = sum2_;
+                sum2_ = _e76 + metal::dot(_e69, _e58);
+                float _e79 = sum3_;
+                sum3_ = _e79 + metal::dot(_e69, _e63);
             }
         }
     }
     if (1u < lanes) {
-        float _e165 = sum0_;
-        float _e166 = sum0_;
-        float unnamed = metal::simd_shuffle_xor(_e166, 1u);
-        sum0_ = _e165 + unnamed;
+        float _e87 = sum0_;
+        float _e88 = sum0_;
+        float unnamed = metal::simd_shuffle_xor(_e88, 1u);
+        sum0_ = _e87 + unnamed;
     }
     if (2u < lanes) {
-        float _e172 = sum0_;
-        float _e173 = sum0_;
-        float unnamed_1 = metal::simd_shuffle_xor(_e173, 2u);
-        sum0_ = _e172 + unnamed_1;
+        float _e94 = sum0_;
+        float _e95 = sum0_;
+        float unnamed_1 = metal::simd_shuffle_xor(_e95, 2u);
+        sum0_ = _e94 + unnamed_1;
     }
     if (4u < lanes) {
-        float _e179 = sum0_;
-        float _e180 = sum0_;
-        float unnamed_2 = metal::simd_shuffle_xor(_e180, 4u);
-        sum0_ = _e179 + unnamed_2;
+        float _e101 = sum0_;
+        float _e102 = sum0_;
+        float unnamed_2 = metal::simd_shuffle_xor(_e102, 4u);
+        sum0_ = _e101 + unnamed_2;
     }
     if (8u < lanes) {
-        float _e186 = sum0_;
-        float _e187 = sum0_;
-        float unnamed_3 = metal::simd_shuffle_xor(_e187, 8u);
-        sum0_ = _e186 + unnamed_3;
+        float _e108 = sum0_;
+        float _e109 = sum0_;
+        float unnamed_3 = metal::simd_shuffle_xor(_e109, 8u);
+        sum0_ = _e108 + unnamed_3;
     }
     if (16u < lanes) {
-        float _e193 = sum0_;
-        float _e194 = sum0_;
-        float unnamed_4 = metal::simd_shuffle_xor(_e194, 16u);
-        sum0_ = _e193 + unnamed_4;
+        float _e115 = sum0_;
+        float _e116 = sum0_;
+        float unnamed_4 = metal::simd_shuffle_xor(_e116, 16u);
+        sum0_ = _e115 + unnamed_4;
     }
     if (1u < lanes) {
-        float _e200 = sum1_;
-        float _e201 = sum1_;
-        float unnamed_5 = metal::simd_shuffle_xor(_e201, 1u);
-        sum1_ = _e200 + unnamed_5;
+        float _e122 = sum1_;
+        float _e123 = sum1_;
+        float unnamed_5 = metal::simd_shuffle_xor(_e123, 1u);
+        sum1_ = _e122 + unnamed_5;
     }
     if (2u < lanes) {
-        float _e207 = sum1_;
-        float _e208 = sum1_;
-        float unnamed_6 = metal::simd_shuffle_xor(_e208, 2u);
-        sum1_ = _e207 + unnamed_6;
+        float _e129 = sum1_;
+        float _e130 = sum1_;
+        float unnamed_6 = metal::simd_shuffle_xor(_e130, 2u);
+        sum1_ = _e129 + unnamed_6;
     }
     if (4u < lanes) {
-        float _e214 = sum1_;
-        float _e215 = sum1_;
-        float unnamed_7 = metal::simd_shuffle_xor(_e215, 4u);
-        sum1_ = _e214 + unnamed_7;
+        float _e136 = sum1_;
+        float _e137 = sum1_;
+        float unnamed_7 = metal::simd_shuffle_xor(_e137, 4u);
+        sum1_ = _e136 + unnamed_7;
     }
     if (8u < lanes) {
-        float _e221 = sum1_;
-        float _e222 = sum1_;
-        float unnamed_8 = metal::simd_shuffle_xor(_e222, 8u);
-        sum1_ = _e221 + unnamed_8;
+        float _e143 = sum1_;
+        float _e144 = sum1_;
+        float unnamed_8 = metal::simd_shuffle_xor(_e144, 8u);
+        sum1_ = _e143 + unnamed_8;
     }
     if (16u < lanes) {
-        float _e228 = sum1_;
-        float _e229 = sum1_;
-        float unnamed_9 = metal::simd_shuffle_xor(_e229, 16u);
-        sum1_ = _e228 + unnamed_9;
+        float _e150 = sum1_;
+        float _e151 = sum1_;
+        float unnamed_9 = metal::simd_shuffle_xor(_e151, 16u);
+        sum1_ = _e150 + unnamed_9;
     }
     if (1u < lanes) {
-        float _e235 = sum2_;
-        float _e236 = sum2_;
-        float unnamed_10 = metal::simd_shuffle_xor(_e236, 1u);
-        sum2_ = _e235 + unnamed_10;
+        float _e157 = sum2_;
+        float _e158 = sum2_;
+        float unnamed_10 = metal::simd_shuffle_xor(_e158, 1u);
+        sum2_ = _e157 + unnamed_10;
     }
     if (2u < lanes) {
-        float _e242 = sum2_;
-        float _e243 = sum2_;
-        float unnamed_11 = metal::simd_shuffle_xor(_e243, 2u);
-        sum2_ = _e242 + unnamed_11;
+        float _e164 = sum2_;
+        float _e165 = sum2_;
+        float unnamed_11 = metal::simd_shuffle_xor(_e165, 2u);
+        sum2_ = _e164 + unnamed_11;
     }
     if (4u < lanes) {
-        float _e249 = sum2_;
-        float _e250 = sum2_;
-        float unnamed_12 = metal::simd_shuffle_xor(_e250, 4u);
-        sum2_ = _e249 + unnamed_12;
+        float _e171 = sum2_;
+        float _e172 = sum2_;
+        float unnamed_12 = metal::simd_shuffle_xor(_e172, 4u);
+        sum2_ = _e171 + unnamed_12;
     }
     if (8u < lanes) {
-        float _e256 = sum2_;
-        float _e257 = sum2_;
-        float unnamed_13 = metal::simd_shuffle_xor(_e257, 8u);
-        sum2_ = _e256 + unnamed_13;
+        float _e178 = sum2_;
+        float _e179 = sum2_;
+        float unnamed_13 = metal::simd_shuffle_xor(_e179, 8u);
+        sum2_ = _e178 + unnamed_13;
     }
     if (16u < lanes) {
-        float _e263 = sum2_;
-        float _e264 = sum2_;
-        float unnamed_14 = metal::simd_shuffle_xor(_e264, 16u);
-        sum2_ = _e263 + unnamed_14;
+        float _e185 = sum2_;
+        float _e186 = sum2_;
+        float unnamed_14 = metal::simd_shuffle_xor(_e186, 16u);
+        sum2_ = _e185 + unnamed_14;
     }
     if (1u < lanes) {
-        float _e270 = sum3_;
-        float _e271 = sum3_;
-        float unnamed_15 = metal::simd_shuffle_xor(_e271, 1u);
-        sum3_ = _e270 + unnamed_15;
+        float _e192 = sum3_;
+        float _e193 = sum3_;
+        float unnamed_15 = metal::simd_shuffle_xor(_e193, 1u);
+        sum3_ = _e192 + unnamed_15;
     }
     if (2u < lanes) {
-        float _e277 = sum3_;
-        float _e278 = sum3_;
-        float unnamed_16 = metal::simd_shuffle_xor(_e278, 2u);
-        sum3_ = _e277 + unnamed_16;
+        float _e199 = sum3_;
+        float _e200 = sum3_;
+        float unnamed_16 = metal::simd_shuffle_xor(_e200, 2u);
+        sum3_ = _e199 + unnamed_16;
     }
     if (4u < lanes) {
-        float _e284 = sum3_;
-        float _e285 = sum3_;
-        float unnamed_17 = metal::simd_shuffle_xor(_e285, 4u);
-        sum3_ = _e284 + unnamed_17;
+        float _e206 = sum3_;
+        float _e207 = sum3_;
+        float unnamed_17 = metal::simd_shuffle_xor(_e207, 4u);
+        sum3_ = _e206 + unnamed_17;
     }
     if (8u < lanes) {
-        float _e291 = sum3_;
-        float _e292 = sum3_;
-        float unnamed_18 = metal::simd_shuffle_xor(_e292, 8u);
-        sum3_ = _e291 + unnamed_18;
+        float _e213 = sum3_;
+        float _e214 = sum3_;
+        float unnamed_18 = metal::simd_shuffle_xor(_e214, 8u);
+        sum3_ = _e213 + unnamed_18;
     }
     if (16u < lanes) {
-        float _e298 = sum3_;
-        float _e299 = sum3_;
-        float unnamed_19 = metal::simd_shuffle_xor(_e299, 16u);
-        sum3_ = _e298 + unnamed_19;
-    }
-    if (1u < lanes) {
-        float _e305 = sum4_;
-        float _e306 = sum4_;
-        float unnamed_20 = metal::simd_shuffle_xor(_e306, 1u);
-        sum4_ = _e305 + unnamed_20;
-    }
-    if (2u < lanes) {
-        float _e312 = sum4_;
-        float _e313 = sum4_;
-        float unnamed_21 = metal::simd_shuffle_xor(_e313, 2u);
-        sum4_ = _e312 + unnamed_21;
-    }
-    if (4u < lanes) {
-        float _e319 = sum4_;
-        float _e320 = sum4_;
-        float unnamed_22 = metal::simd_shuffle_xor(_e320, 4u);
-        sum4_ = _e319 + unnamed_22;
-    }
-    if (8u < lanes) {
-        float _e326 = sum4_;
-        float _e327 = sum4_;
-        float unnamed_23 = metal::simd_shuffle_xor(_e327, 8u);
-        sum4_ = _e326 + unnamed_23;
-    }
-    if (16u < lanes) {
-        float _e333 = sum4_;
-        float _e334 = sum4_;
-        float unnamed_24 = metal::simd_shuffle_xor(_e334, 16u);
-        sum4_ = _e333 + unnamed_24;
-    }
-    if (1u < lanes) {
-        float _e340 = sum5_;
-        float _e341 = sum5_;
-        float unnamed_25 = metal::simd_shuffle_xor(_e341, 1u);
-        sum5_ = _e340 + unnamed_25;
-    }
-    if (2u < lanes) {
-        float _e347 = sum5_;
-        float _e348 = sum5_;
-        float unnamed_26 = metal::simd_shuffle_xor(_e348, 2u);
-        sum5_ = _e347 + unnamed_26;
-    }
-    if (4u < lanes) {
-        float _e354 = sum5_;
-        float _e355 = sum5_;
-        float unnamed_27 = metal::simd_shuffle_xor(_e355, 4u);
-        sum5_ = _e354 + unnamed_27;
-    }
-    if (8u < lanes) {
-        float _e361 = sum5_;
-        float _e362 = sum5_;
-        float unnamed_28 = metal::simd_shuffle_xor(_e362, 8u);
-        sum5_ = _e361 + unnamed_28;
-    }
-    if (16u < lanes) {
-        float _e368 = sum5_;
-        float _e369 = sum5_;
-        float unnamed_29 = metal::simd_shuffle_xor(_e369, 16u);
-        sum5_ = _e368 + unnamed_29;
-    }
-    if (1u < lanes) {
-        float _e375 = sum6_;
-        float _e376 = sum6_;
-        float unnamed_30 = metal::simd_shuffle_xor(_e376, 1u);
-        sum6_ = _e375 + unnamed_30;
-    }
-    if (2u < lanes) {
-        float _e382 = sum6_;
-        float _e383 = sum6_;
-        float unnamed_31 = metal::simd_shuffle_xor(_e383, 2u);
-        sum6_ = _e382 + unnamed_31;
-    }
-    if (4u < lanes) {
-        float _e389 = sum6_;
-        float _e390 = sum6_;
-        float unnamed_32 = metal::simd_shuffle_xor(_e390, 4u);
-        sum6_ = _e389 + unnamed_32;
-    }
-    if (8u < lanes) {
-        float _e396 = sum6_;
-        float _e397 = sum6_;
-        float unnamed_33 = metal::simd_shuffle_xor(_e397, 8u);
-        sum6_ = _e396 + unnamed_33;
-    }
-    if (16u < lanes) {
-        float _e403 = sum6_;
-        float _e404 = sum6_;
-        float unnamed_34 = metal::simd_shuffle_xor(_e404, 16u);
-        sum6_ = _e403 + unnamed_34;
-    }
-    if (1u < lanes) {
-        float _e410 = sum7_;
-        float _e411 = sum7_;
-        float unnamed_35 = metal::simd_shuffle_xor(_e411, 1u);
-        sum7_ = _e410 + unnamed_35;
-    }
-    if (2u < lanes) {
-        float _e417 = sum7_;
-        float _e418 = sum7_;
-        float unnamed_36 = metal::simd_shuffle_xor(_e418, 2u);
-        sum7_ = _e417 + unnamed_36;
-    }
-    if (4u < lanes) {
-        float _e424 = sum7_;
-        float _e425 = sum7_;
-        float unnamed_37 = metal::simd_shuffle_xor(_e425, 4u);
-        sum7_ = _e424 + unnamed_37;
-    }
-    if (8u < lanes) {
-        float _e431 = sum7_;
-        float _e432 = sum7_;
-        float unnamed_38 = metal::simd_shuffle_xor(_e432, 8u);
-        sum7_ = _e431 + unnamed_38;
-    }
-    if (16u < lanes) {
-        float _e438 = sum7_;
-        float _e439 = sum7_;
-        float unnamed_39 = metal::simd_shuffle_xor(_e439, 16u);
-        sum7_ = _e438 + unnamed_39;
-    }
-    if (1u < lanes) {
-        float _e445 = sum8_;
-        float _e446 = sum8_;
-        float unnamed_40 = metal::simd_shuffle_xor(_e446, 1u);
-        sum8_ = _e445 + unnamed_40;
-    }
-    if (2u < lanes) {
-        float _e452 = sum8_;
-        float _e453 = sum8_;
-        float unnamed_41 = metal::simd_shuffle_xor(_e453, 2u);
-        sum8_ = _e452 + unnamed_41;
-    }
-    if (4u < lanes) {
-        float _e459 = sum8_;
-        float _e460 = sum8_;
-        float unnamed_42 = metal::simd_shuffle_xor(_e460, 4u);
-        sum8_ = _e459 + unnamed_42;
-    }
-    if (8u < lanes) {
-        float _e466 = sum8_;
-        float _e467 = sum8_;
-        float unnamed_43 = metal::simd_shuffle_xor(_e467, 8u);
-        sum8_ = _e466 + unnamed_43;
-    }
-    if (16u < lanes) {
-        float _e473 = sum8_;
-        float _e474 = sum8_;
-        float unnamed_44 = metal::simd_shuffle_xor(_e474, 16u);
-        sum8_ = _e473 + unnamed_44;
-    }
-    if (1u < lanes) {
-        float _e480 = sum9_;
-        float _e481 = sum9_;
-        float unnamed_45 = metal::simd_shuffle_xor(_e481, 1u);
-        sum9_ = _e480 + unnamed_45;
-    }
-    if (2u < lanes) {
-        float _e487 = sum9_;
-        float _e488 = sum9_;
-        float unnamed_46 = metal::simd_shuffle_xor(_e488, 2u);
-        sum9_ = _e487 + unnamed_46;
-    }
-    if (4u < lanes) {
-        float _e494 = sum9_;
-        float _e495 = sum9_;
-        float unnamed_47 = metal::simd_shuffle_xor(_e495, 4u);
-        sum9_ = _e494 + unnamed_47;
-    }
-    if (8u < lanes) {
-        float _e501 = sum9_;
-        float _e502 = sum9_;
-        float unnamed_48 = metal::simd_shuffle_xor(_e502, 8u);
-        sum9_ = _e501 + unnamed_48;
-    }
-    if (16u < lanes) {
-        float _e508 = sum9_;
-        float _e509 = sum9_;
-        float unnamed_49 = metal::simd_shuffle_xor(_e509, 16u);
-        sum9_ = _e508 + unnamed_49;
-    }
-    if (1u < lanes) {
-        float _e515 = sum10_;
-        float _e516 = sum10_;
-        float unnamed_50 = metal::simd_shuffle_xor(_e516, 1u);
-        sum10_ = _e515 + unnamed_50;
-    }
-    if (2u < lanes) {
-        float _e522 = sum10_;
-        float _e523 = sum10_;
-        float unnamed_51 = metal::simd_shuffle_xor(_e523, 2u);
-        sum10_ = _e522 + unnamed_51;
-    }
-    if (4u < lanes) {
-        float _e529 = sum10_;
-        float _e530 = sum10_;
-        float unnamed_52 = metal::simd_shuffle_xor(_e530, 4u);
-        sum10_ = _e529 + unnamed_52;
-    }
-    if (8u < lanes) {
-        float _e536 = sum10_;
-        float _e537 = sum10_;
-        float unnamed_53 = metal::simd_shuffle_xor(_e537, 8u);
-        sum10_ = _e536 + unnamed_53;
-    }
-    if (16u < lanes) {
-        float _e543 = sum10_;
-        float _e544 = sum10_;
-        float unnamed_54 = metal::simd_shuffle_xor(_e544, 16u);
-        sum10_ = _e543 + unnamed_54;
-    }
-    if (1u < lanes) {
-        float _e550 = sum11_;
-        float _e551 = sum11_;
-        float unnamed_55 = metal::simd_shuffle_xor(_e551, 1u);
-        sum11_ = _e550 + unnamed_55;
-    }
-    if (2u < lanes) {
-        float _e557 = sum11_;
-        float _e558 = sum11_;
-        float unnamed_56 = metal::simd_shuffle_xor(_e558, 2u);
-        sum11_ = _e557 + unnamed_56;
-    }
-    if (4u < lanes) {
-        float _e564 = sum11_;
-        float _e565 = sum11_;
-        float unnamed_57 = metal::simd_shuffle_xor(_e565, 4u);
-        sum11_ = _e564 + unnamed_57;
-    }
-    if (8u < lanes) {
-        float _e571 = sum11_;
-        float _e572 = sum11_;
-        float unnamed_58 = metal::simd_shuffle_xor(_e572, 8u);
-        sum11_ = _e571 + unnamed_58;
-    }
-    if (16u < lanes) {
-        float _e578 = sum11_;
-        float _e579 = sum11_;
-        float unnamed_59 = metal::simd_shuffle_xor(_e579, 16u);
-        sum11_ = _e578 + unnamed_59;
-    }
-    if (1u < lanes) {
-        float _e585 = sum12_;
-        float _e586 = sum12_;
-        float unnamed_60 = metal::simd_shuffle_xor(_e586, 1u);
-        sum12_ = _e585 + unnamed_60;
-    }
-    if (2u < lanes) {
-        float _e592 = sum12_;
-        float _e593 = sum12_;
-        float unnamed_61 = metal::simd_shuffle_xor(_e593, 2u);
-        sum12_ = _e592 + unnamed_61;
-    }
-    if (4u < lanes) {
-        float _e599 = sum12_;
-        float _e600 = sum12_;
-        float unnamed_62 = metal::simd_shuffle_xor(_e600, 4u);
-        sum12_ = _e599 + unnamed_62;
-    }
-    if (8u < lanes) {
-        float _e606 = sum12_;
-        float _e607 = sum12_;
-        float unnamed_63 = metal::simd_shuffle_xor(_e607, 8u);
-        sum12_ = _e606 + unnamed_63;
-    }
-    if (16u < lanes) {
-        float _e613 = sum12_;
-        float _e614 = sum12_;
-        float unnamed_64 = metal::simd_shuffle_xor(_e614, 16u);
-        sum12_ = _e613 + unnamed_64;
-    }
-    if (1u < lanes) {
-        float _e620 = sum13_;
-        float _e621 = sum13_;
-        float unnamed_65 = metal::simd_shuffle_xor(_e621, 1u);
-        sum13_ = _e620 + unnamed_65;
-    }
-    if (2u < lanes) {
-        float _e627 = sum13_;
-        float _e628 = sum13_;
-        float unnamed_66 = metal::simd_shuffle_xor(_e628, 2u);
-        sum13_ = _e627 + unnamed_66;
-    }
-    if (4u < lanes) {
-        float _e634 = sum13_;
-        float _e635 = sum13_;
-        float unnamed_67 = metal::simd_shuffle_xor(_e635, 4u);
-        sum13_ = _e634 + unnamed_67;
-    }
-    if (8u < lanes) {
-        float _e641 = sum13_;
-        float _e642 = sum13_;
-        float unnamed_68 = metal::simd_shuffle_xor(_e642, 8u);
-        sum13_ = _e641 + unnamed_68;
-    }
-    if (16u < lanes) {
-        float _e648 = sum13_;
-        float _e649 = sum13_;
-        float unnamed_69 = metal::simd_shuffle_xor(_e649, 16u);
-        sum13_ = _e648 + unnamed_69;
-    }
-    if (1u < lanes) {
-        float _e655 = sum14_;
-        float _e656 = sum14_;
-        float unnamed_70 = metal::simd_shuffle_xor(_e656, 1u);
-        sum14_ = _e655 + unnamed_70;
-    }
-    if (2u < lanes) {
-        float _e662 = sum14_;
-        float _e663 = sum14_;
-        float unnamed_71 = metal::simd_shuffle_xor(_e663, 2u);
-        sum14_ = _e662 + unnamed_71;
-    }
-    if (4u < lanes) {
-        float _e669 = sum14_;
-        float _e670 = sum14_;
-        float unnamed_72 = metal::simd_shuffle_xor(_e670, 4u);
-        sum14_ = _e669 + unnamed_72;
-    }
-    if (8u < lanes) {
-        float _e676 = sum14_;
-        float _e677 = sum14_;
-        float unnamed_73 = metal::simd_shuffle_xor(_e677, 8u);
-        sum14_ = _e676 + unnamed_73;
-    }
-    if (16u < lanes) {
-        float _e683 = sum14_;
-        float _e684 = sum14_;
-        float unnamed_74 = metal::simd_shuffle_xor(_e684, 16u);
-        sum14_ = _e683 + unnamed_74;
-    }
-    if (1u < lanes) {
-        float _e690 = sum15_;
-        float _e691 = sum15_;
-        float unnamed_75 = metal::simd_shuffle_xor(_e691, 1u);
-        sum15_ = _e690 + unnamed_75;
-    }
-    if (2u < lanes) {
-        float _e697 = sum15_;
-        float _e698 = sum15_;
-        float unnamed_76 = metal::simd_shuffle_xor(_e698, 2u);
-        sum15_ = _e697 + unnamed_76;
-    }
-    if (4u < lanes) {
-        float _e704 = sum15_;
-        float _e705 = sum15_;
-        float unnamed_77 = metal::simd_shuffle_xor(_e705, 4u);
-        sum15_ = _e704 + unnamed_77;
-    }
-    if (8u < lanes) {
-        float _e711 = sum15_;
-        float _e712 = sum15_;
-        float unnamed_78 = metal::simd_shuffle_xor(_e712, 8u);
-        sum15_ = _e711 + unnamed_78;
-    }
-    if (16u < lanes) {
-        float _e718 = sum15_;
-        float _e719 = sum15_;
-        float unnamed_79 = metal::simd_shuffle_xor(_e719, 16u);
-        sum15_ = _e718 + unnamed_79;
+        float _e220 = sum3_;
+        float _e221 = sum3_;
+        float unnamed_19 = metal::simd_shuffle_xor(_e221, 16u);
+        sum3_ = _e220 + unnamed_19;
     }
     uint width = metal::min(lanes, 32u);
     if ((thread_ % width) == 0u) {
-        float _e735 = sum0_;
-        parts.inner[((thread_ / width) * 16u) + 0u] = _e735;
-        float _e743 = sum1_;
-        parts.inner[((thread_ / width) * 16u) + 1u] = _e743;
-        float _e751 = sum2_;
-        parts.inner[((thread_ / width) * 16u) + 2u] = _e751;
-        float _e759 = sum3_;
-        parts.inner[((thread_ / width) * 16u) + 3u] = _e759;
-        float _e767 = sum4_;
-        parts.inner[((thread_ / width) * 16u) + 4u] = _e767;
-        float _e775 = sum5_;
-        parts.inner[((thread_ / width) * 16u) + 5u] = _e775;
-        float _e783 = sum6_;
-        parts.inner[((thread_ / width) * 16u) + 6u] = _e783;
-        float _e791 = sum7_;
-        parts.inner[((thread_ / width) * 16u) + 7u] = _e791;
-        float _e799 = sum8_;
-        parts.inner[((thread_ / width) * 16u) + 8u] = _e799;
-        float _e807 = sum9_;
-        parts.inner[((thread_ / width) * 16u) + 9u] = _e807;
-        float _e815 = sum10_;
-        parts.inner[((thread_ / width) * 16u) + 10u] = _e815;
-        float _e823 = sum11_;
-        parts.inner[((thread_ / width) * 16u) + 11u] = _e823;
-        float _e831 = sum12_;
-        parts.inner[((thread_ / width) * 16u) + 12u] = _e831;
-        float _e839 = sum13_;
-        parts.inner[((thread_ / width) * 16u) + 13u] = _e839;
-        float _e847 = sum14_;
-        parts.inner[((thread_ / width) * 16u) + 14u] = _e847;
-        float _e855 = sum15_;
-        parts.inner[((thread_ / width) * 16u) + 15u] = _e855;
+        float _e237 = sum0_;
+        parts.inner[((thread_ / width) * 4u) + 0u] = _e237;
+        float _e245 = sum1_;
+        parts.inner[((thread_ / width) * 4u) + 1u] = _e245;
+        float _e253 = sum2_;
+        parts.inner[((thread_ / width) * 4u) + 2u] = _e253;
+        float _e261 = sum3_;
+        parts.inner[((thread_ / width) * 4u) + 3u] = _e261;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint count = 32u / width;
-    if (thread_ < 32u) {
-        uint own = thread_ / 4u;
-        uint quad_ = thread_ % 4u;
+    if (thread_ < 8u) {
+        uint own = thread_ / 1u;
+        uint quad_ = thread_ % 1u;
         bool loop_init_1 = true;
         while(true) {
             if (!loop_init_1) {
-                uint _e900 = part;
-                part = _e900 + 1u;
+                uint _e306 = part;
+                part = _e306 + 1u;
             }
             loop_init_1 = false;
-            uint _e868 = part;
-            if (_e868 < count) {
+            uint _e274 = part;
+            if (_e274 < count) {
             } else {
                 break;
             }
             {
-                uint _e871 = part;
-                uint at_1 = ((own * count) + _e871) * 16u;
+                uint _e277 = part;
+                uint at_1 = ((own * count) + _e277) * 4u;
                 uint start_2 = at_1 + (quad_ * 4u);
-                metal::float4 _e878 = sum;
-                float _e881 = parts.inner[start_2];
-                float _e886 = parts.inner[start_2 + 1u];
-                float _e891 = parts.inner[start_2 + 2u];
-                float _e896 = parts.inner[start_2 + 3u];
-                sum = _e878 + metal::float4(_e881, _e886, _e891, _e896);
+                metal::float4 _e284 = sum;
+                float _e287 = parts.inner[start_2];
+                float _e292 = parts.inner[start_2 + 1u];
+                float _e297 = parts.inner[start_2 + 2u];
+                float _e302 = parts.inner[start_2 + 3u];
+                sum = _e284 + metal::float4(_e287, _e292, _e297, _e302);
             }
         }
-        metal::float4 _e909 = sum;
-        put(_e15.part, _e17, _e15.row + quad_, _e15.column + (own * 4u), _e909, out, params, _buffer_sizes);
+        metal::float4 _e315 = sum;
+        put(_e15.part, _e17, _e15.row + quad_, _e15.column + (own * 4u), _e315, out, params, _buffer_sizes);
         return;
     } else {
         return;

@@ -155,12 +155,21 @@ metal::float4 erf_complement(
     return t * metal::exp(_e57 - (z * z));
 }
 
-metal::float4 activate(
+metal::float4 activated(
     metal::float4 v
 ) {
     metal::float4 _e4 = erf_complement(metal::abs(v) * 0.70710677);
     metal::float4 half_complement = 0.5 * _e4;
     return v * metal::select(half_complement, metal::float4(1.0) - half_complement, v >= metal::float4(0.0));
+}
+
+metal::float4 activate(
+    metal::float4 v_1
+) {
+    metal::uint4 bits = as_type<metal::uint4>(v_1);
+    metal::bool4 lacks = (bits & metal::uint4(2147483647u)) > metal::uint4(2139095040u);
+    metal::float4 _e8 = activated(v_1);
+    return as_type<metal::float4>(metal::select(as_type<metal::uint4>(_e8), bits, lacks));
 }
 
 uint place(
@@ -208,15 +217,15 @@ metal::float4 finish(
     metal::float4 other,
     constant Params& params
 ) {
-    metal::float4 v_1 = {};
+    metal::float4 v_2 = {};
     float _e5 = params.alpha;
-    v_1 = sums * _e5;
-    metal::float4 _e8 = v_1;
-    v_1 = _e8 + first;
-    metal::float4 _e10 = v_1;
+    v_2 = sums * _e5;
+    metal::float4 _e8 = v_2;
+    v_2 = _e8 + first;
+    metal::float4 _e10 = v_2;
     float _e13 = params.beta;
-    v_1 = _e10 + (_e13 * other);
-    metal::float4 _e16 = v_1;
+    v_2 = _e10 + (_e13 * other);
+    metal::float4 _e16 = v_2;
     metal::float4 _e17 = activate(_e16);
     return _e17;
 }
@@ -242,7 +251,7 @@ void keep(
     Starts base_3,
     uint row_4,
     uint column_4,
-    metal::float4 v_2,
+    metal::float4 v_3,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
@@ -260,7 +269,7 @@ void keep(
         return;
     }
     uint _e18 = place(base_3, row_4, column_4, params);
-    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_3);
     return;
 }
 

@@ -37,6 +37,9 @@ const LEAST: usize = 4096;
 /// Fewer channels than these are not tried with short products: transforms are all that they would do.
 const MIN_CHANNELS: usize = 16;
 
+/// Fewer transforms than these of the largest tiles leave a device idle while each takes its time.
+const MIN_TRANSFORMS: usize = 1 << 16;
+
 /// More terms of a sum than these are not tried by single threads, unless nothing else is near.
 const MAX_TERMS: usize = 576;
 
@@ -62,6 +65,13 @@ impl ConvRunShape<'_> {
     /// The tiles of transforms: large ones need the digits of FP32.
     fn takes_tile(&self, config: &WinogradConfig) -> bool {
         config.tile == 2 || self.stored[1] != DataType::Fp16
+    }
+
+    /// Returns whether a device has enough to do with tiles of which each thread transforms a whole one.
+    fn fills(&self, config: &WinogradConfig) -> bool {
+        let ConvLengths { images, channels, output, .. } = &self.lengths;
+        let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
+        config.tile < 6 || images * tiles * channels >= MIN_TRANSFORMS
     }
 
     /// Returns the algorithms that a tuner may choose.
@@ -100,7 +110,7 @@ impl ConvRunShape<'_> {
             all.extend(config.map(ConvAlgorithm::Cooperative));
         }
         if self.takes_short() {
-            let short = SHORT.iter().filter(|own| self.takes_tile(own));
+            let short = SHORT.iter().filter(|own| self.takes_tile(own) && self.fills(own));
             all.extend(short.map(|own| ConvAlgorithm::Winograd(*own)));
         }
         if product::takes(self) {

@@ -63,6 +63,7 @@ mod reached {
     /// tiles.
     pub(super) const TRANSFORM: f64 = 0.5;
     pub(super) const LARGE_TRANSFORM: f64 = 0.35;
+    pub(super) const LARGEST_TRANSFORM: f64 = 0.3;
 }
 
 /// Nanoseconds for each term of a sum that a workgroup waits for, however few there are: of single threads, of tiles of
@@ -264,7 +265,11 @@ impl ConvRunShape<'_> {
         let image = real(cells * channels * tiles) * bytes(self.stored[1]);
         let product = real(cells * m * tiles) * 4.0;
         let result = real(m * images * self.lengths.pixels()) * bytes(self.stored[2]);
-        let part = if config.tile == 2 { reached::TRANSFORM } else { reached::LARGE_TRANSFORM };
+        let part = match config.tile {
+            2 => reached::TRANSFORM,
+            4 => reached::LARGE_TRANSFORM,
+            _ => reached::LARGEST_TRANSFORM,
+        };
         let transformed = (self.seen() + image + product + result) / (rates.bytes * part);
         let lens = ProductLengths { m: *m, n: tiles, k: *channels, stack: cells };
         let weights = real(cells * m * channels) * bytes(self.stored[1]);

@@ -1,7 +1,8 @@
 //! Convolutions of 3 × 3 windows by Winograd's short products: tiles of the image are transformed, multiplied by
 //! transformed weights element by element (a stack of matrix products over channels), and transformed back.
 //!
-//! A tile of `n × n` pixels takes `(n + 2)²` products where windows take `9 n²`: 16 for 36, or 36 for 144.
+//! A tile of `n × n` pixels takes `(n + 2)²` products where windows take `9 n²`: 16 for 36, 36 for 144, or 64 for
+//! 324.
 
 use std::sync::Arc;
 
@@ -21,13 +22,14 @@ use galatea_runtime::NodeShapes;
 /// Tile size of the Winograd transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WinogradConfig {
-    /// Pixels of the result along a side of a tile: 2 or 4.
+    /// Pixels of the result along a side of a tile: 2, 4 or 6.
     pub tile: usize,
 }
 
-/// Configurations that a tuner may choose. The first is for FP32, where sums keep enough digits for large
-/// tiles; the second for tiles stored as FP16.
-pub const CONFIGS: &[WinogradConfig] = &[WinogradConfig { tile: 4 }, WinogradConfig { tile: 2 }];
+/// Configurations that a tuner may choose. The smallest tile is also for tiles stored as FP16; sums of FP32 keep
+/// enough digits for larger ones.
+pub const CONFIGS: &[WinogradConfig] =
+    &[WinogradConfig { tile: 4 }, WinogradConfig { tile: 2 }, WinogradConfig { tile: 6 }];
 
 /// Bytes of transformed tiles at a time; images beyond them come later.
 const MAX_BYTES: usize = 64 << 20;
@@ -61,6 +63,16 @@ impl WinogradConfig {
     fn image(self) -> &'static [TransformRow] {
         match self.tile {
             2 => &[&[1., 0., -1., 0.], &[0., 1., 1., 0.], &[0., -1., 1., 0.], &[0., 1., 0., -1.]],
+            6 => &[
+                &[1., 0., -5.25, 0., 5.25, 0., -1., 0.],
+                &[0., 1., 1., -4.25, -4.25, 1., 1., 0.],
+                &[0., -1., 1., 4.25, -4.25, -1., 1., 0.],
+                &[0., 0.5, 0.25, -2.5, -1.25, 2., 1., 0.],
+                &[0., -0.5, 0.25, 2.5, -1.25, -2., 1., 0.],
+                &[0., 2., 4., -2.5, -5., 0.5, 1., 0.],
+                &[0., -2., 4., 2.5, -5., -0.5, 1., 0.],
+                &[0., -1., 0., 5.25, 0., -5.25, 0., 1.],
+            ],
             _ => &[
                 &[4., 0., -5., 0., 1., 0.],
                 &[0., -4., -4., 1., 1., 0.],
@@ -76,6 +88,16 @@ impl WinogradConfig {
     fn weights(self) -> &'static [[f32; 3]] {
         match self.tile {
             2 => &[[1., 0., 0.], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0., 0., 1.]],
+            6 => &[
+                [1., 0., 0.],
+                [-2. / 9., -2. / 9., -2. / 9.],
+                [-2. / 9., 2. / 9., -2. / 9.],
+                [1. / 90., 1. / 45., 2. / 45.],
+                [1. / 90., -1. / 45., 2. / 45.],
+                [32. / 45., 16. / 45., 8. / 45.],
+                [32. / 45., -16. / 45., 8. / 45.],
+                [0., 0., 1.],
+            ],
             _ => &[
                 [1. / 4., 0., 0.],
                 [-1. / 6., -1. / 6., -1. / 6.],
@@ -91,6 +113,14 @@ impl WinogradConfig {
     fn result(self) -> &'static [TransformRow] {
         match self.tile {
             2 => &[&[1., 1., 1., 0.], &[0., 1., -1., -1.]],
+            6 => &[
+                &[1., 1., 1., 1., 1., 1., 1., 0.],
+                &[0., 1., -1., 2., -2., 0.5, -0.5, 0.],
+                &[0., 1., 1., 4., 4., 0.25, 0.25, 0.],
+                &[0., 1., -1., 8., -8., 0.125, -0.125, 0.],
+                &[0., 1., 1., 16., 16., 0.0625, 0.0625, 0.],
+                &[0., 1., -1., 32., -32., 0.03125, -0.03125, 1.],
+            ],
             _ => &[
                 &[1., 1., 1., 1., 1., 0.],
                 &[0., 1., -1., 2., -2., 0.],

@@ -7,7 +7,7 @@
 {% set functions = true %}
 {% include "conv/winograd_params" %}
 
-{% set lanes = tile %}
+{% set lanes = 4 if tile > 4 else tile %}
 {% include "conv/result" %}
 
 @compute @workgroup_size(64)
@@ -33,10 +33,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% endfor %}
     let start = image * params.y_image + channel * params.y_channel;
 {% for i in range(tile) %}
-    if top + {{ i }}u < params.out_y && left < params.out_x {
-        let to = start + ((top + {{ i }}u) * params.out_x + left) * params.y_pixel;
-        let row = vec4<f32>({% for j in range(4) %}{{ "y" ~ i ~ "_" ~ j if j < tile else "0.0" }}{{ ", " if not loop.last }}{% endfor %});
-        put(row, channel, to, params.out_x - left);
+{% for first in range(0, tile, 4) %}
+    if top + {{ i }}u < params.out_y && left{{ " + " ~ first ~ "u" if first }} < params.out_x {
+        let to = start + ((top + {{ i }}u) * params.out_x + left{{ " + " ~ first ~ "u" if first }}) * params.y_pixel;
+        let row = vec4<f32>({% for j in range(first, first + 4) %}{{ "y" ~ i ~ "_" ~ j if j < tile else "0.0" }}{{ ", " if not loop.last }}{% endfor %});
+        put(row, channel, to, {{ "params.out_x - left" if not first else "min(params.out_x - left - " ~ first ~ "u, " ~ (tile - first) ~ "u)" }});
     }
+{% endfor %}
 {% endfor %}
 }

@@ -88,7 +88,7 @@ impl ProgramInputs {
         let lines = vec![
             format!("let rounded = {rounded};"),
             format!("let limited = clamp(rounded, vec4<f32>({low}), vec4<f32>({high}));"),
-            "let whole = to_signed4(select(limited, rounded, is_nan(rounded)));".to_owned(),
+            "let whole = to_signed4(kept_nan4(limited, rounded));".to_owned(),
         ];
         let result = match view.output(0).map(|fact| fact.dtype) {
             Some(DataType::Uint8) => "bitcast<vec4<u32>>(whole)",

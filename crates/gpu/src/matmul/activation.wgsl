@@ -31,10 +31,20 @@ fn erf_complement(z: vec4<f32>) -> vec4<f32> {
 }
 {% endif %}
 
+{% if activation == "none" %}
 fn activate(v: vec4<f32>) -> vec4<f32> {
-    {% if activation == "none" %}
     return v;
-    {% elif activation == "relu" %}
+}
+{% else %}
+// Bounds lose a NaN, and compilers may take NaNs to be absent: bits are asked, and chosen between.
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(v);
+    let lacks = (bits & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+    return bitcast<vec4<f32>>(select(bitcast<vec4<u32>>(activated(v)), bits, lacks));
+}
+
+fn activated(v: vec4<f32>) -> vec4<f32> {
+    {% if activation == "relu" %}
     return max(v, vec4<f32>(0.0));
     {% elif activation == "clip" %}
     return min(max(v, vec4<f32>(params.p)), vec4<f32>(params.q));
@@ -78,3 +88,4 @@ fn activate(v: vec4<f32>) -> vec4<f32> {
     return 0.5 * v * (1.0 + tangent(0.79788456 * (v + 0.044715 * v * v * v)));
     {% endif %}
 }
+{% endif %}

@@ -11,6 +11,9 @@
 {% if more %}
 @group(0) @binding({{ at.more }}) var<storage, read_write> more: array<{{ "vec4<" ~ more ~ ">" if out.wide else more }}>;
 {% endif %}
+{% if zeros is defined and zeros %}
+@group(0) @binding({{ at.zeros }}) var<storage, read> zeros: array<u32>;
+{% endif %}
 @group(0) @binding({{ at.out }}) var<storage, read_write> out: array<{{ "vec4<" ~ out.elem ~ ">" if out.wide else out.elem }}>;
 
 struct Params {

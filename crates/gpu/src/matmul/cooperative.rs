@@ -199,6 +199,7 @@ impl CooperativeConfig {
             inner: [false; 2],
             context,
             problem,
+            zeros: None,
         };
         launch.run(step)
     }

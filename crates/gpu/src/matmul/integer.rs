@@ -365,5 +365,6 @@ fn launch(problem: &MatMulProblem) -> ProductLaunch<'_> {
         inner: [false; 2],
         context,
         problem,
+        zeros: None,
     }
 }

@@ -1,11 +1,14 @@
 //! From a product and a tile to dispatches.
 
+use std::sync::Arc;
+
 use minijinja::value::merge_maps;
 use minijinja::{Value, context};
 
 use super::problem::{ImageWindows, MatMulOperand, MatMulProblem};
 use crate::device::KernelShader;
 use crate::kernel::{DispatchStep, ShaderBinding, fold, param, wgsl_float};
+use crate::memory::DeviceBlock;
 use crate::template::render;
 
 /// Rows of tiles in a band.
@@ -26,6 +29,8 @@ pub(crate) struct ProductLaunch<'a> {
     /// Further context of the template.
     pub(crate) context: Value,
     pub(crate) problem: &'a MatMulProblem,
+    /// Where `B` has anything but zeros, in the form that the template reads.
+    pub(crate) zeros: Option<Arc<DeviceBlock>>,
 }
 
 /// Returns the template context of an operand; `inner` is true if it must be read along k.
@@ -97,6 +102,8 @@ impl ProductLaunch<'_> {
         let mut bindings = vec![ShaderBinding::Input(0), ShaderBinding::Input(1)];
         let out = if partial { "f32" } else { wgsl_float(problem.out)? };
         let result = ProductEpilogue::new(problem, partial, &mut bindings)?;
+        let zeros_at = bindings.len();
+        bindings.extend(self.zeros.iter().cloned().map(ShaderBinding::Weights));
         bindings.push(sums.map_or(ShaderBinding::Output(0), ShaderBinding::Scratch));
         let [bm, bn, bk] = self.tile;
         let context = context!(
@@ -105,7 +112,8 @@ impl ProductLaunch<'_> {
             edge => !problem.k.is_multiple_of(bk),
             filled => problem.windows.is_some_and(|own| !own.terms.is_multiple_of(bk)),
             out => context!(elem => out, wide),
-            at => result.numbers(&bindings),
+            at => merge_maps([context!(zeros => zeros_at), result.numbers(&bindings)]),
+            zeros => self.zeros.is_some(),
             partial, bm, bn, bk,
             band => BAND,
             ..merge_maps([result.context(problem), self.context.clone()])

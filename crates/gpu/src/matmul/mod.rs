@@ -11,6 +11,7 @@ mod integer;
 mod launch;
 mod parts;
 mod problem;
+mod sparse;
 mod spec;
 mod stack;
 mod tiled;
@@ -31,6 +32,7 @@ pub use vector::VectorConfig;
 use crate::device::GpuCapabilities;
 use crate::kernel::{DispatchStep, GpuKernel, GpuKernelRow, GpuNodeView};
 use galatea_runtime::NodeShapes;
+use sparse::SparseMatrix;
 
 const fn row(
     name: &'static str,
@@ -58,12 +60,16 @@ fn supports(view: &GpuNodeView<'_>) -> Result<(), String> {
 
 struct MatMulKernel {
     spec: MatMulSpec,
+    /// Zeros of the constant matrix, where it has many.
+    sparse: Option<SparseMatrix>,
     capabilities: GpuCapabilities,
 }
 
 fn build(view: &GpuNodeView<'_>) -> Result<Box<dyn GpuKernel>, String> {
     let capabilities = view.device.capabilities().clone();
-    Ok(Box::new(MatMulKernel { spec: MatMulSpec::of(view)?, capabilities }))
+    let spec = MatMulSpec::of(view)?;
+    let sparse = SparseMatrix::of(view, &spec);
+    Ok(Box::new(MatMulKernel { spec, sparse, capabilities }))
 }
 
 impl GpuKernel for MatMulKernel {
@@ -72,10 +78,19 @@ impl GpuKernel for MatMulKernel {
         if parts::oversized_constant(shapes, self.capabilities.binding_bytes).is_some() {
             return parts::run(&problem, &self.capabilities, step);
         }
+        if let Some(sparse) = &self.sparse
+            && sparse.run(&problem, step)?
+        {
+            return Ok(());
+        }
         MatMulVariant::tuned(&problem, &self.capabilities, step).run(
             &problem,
             &self.capabilities,
             step,
         )
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.sparse.as_ref().map_or(0, SparseMatrix::bytes)
     }
 }

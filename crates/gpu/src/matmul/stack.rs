@@ -61,6 +61,18 @@ pub(crate) fn place(
     let mut own = DispatchStep::default();
     let variant = variant.unwrap_or_else(|| MatMulVariant::tuned(problem, capabilities, step));
     variant.run(problem, capabilities, &mut own)?;
+    adopt(own, inputs, out, step);
+    Ok(())
+}
+
+/// Adds the dispatches of a product's own step to that of the kernel which it is a part of. Its inputs and its result
+/// are these; inputs beyond them are the kernel's.
+pub(super) fn adopt(
+    own: DispatchStep,
+    inputs: &[ShaderBinding],
+    out: &ShaderBinding,
+    step: &mut DispatchStep,
+) {
     let first = step.scratch.len();
     for bytes in own.scratch {
         step.scratch(bytes);
@@ -77,5 +89,4 @@ pub(crate) fn place(
         let bindings = dispatch.bindings.into_iter().map(meant).collect();
         step.dispatch(dispatch.shader, bindings, dispatch.params, dispatch.groups);
     }
-    Ok(())
 }

@@ -1,11 +1,14 @@
 //! Products by tiles in workgroup memory: the portable way.
 
+use std::sync::Arc;
+
 use minijinja::context;
 
 use super::launch::ProductLaunch;
 use super::problem::MatMulProblem;
 use crate::device::GpuCapabilities;
 use crate::kernel::DispatchStep;
+use crate::memory::DeviceBlock;
 
 /// Sizes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,6 +114,26 @@ impl TileSizes {
         shares: usize,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
+        self.launch("matmul-f32-tiled", problem, shares, None).run(step)
+    }
+
+    /// The same for those parts of k only that a list has for each column of tiles.
+    pub(super) fn run_listed(
+        &self,
+        problem: &MatMulProblem,
+        list: Arc<DeviceBlock>,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
+        self.launch("matmul-f32-tiled-sparse", problem, 1, Some(list)).run(step)
+    }
+
+    fn launch<'a>(
+        &self,
+        name: &'static str,
+        problem: &'a MatMulProblem,
+        shares: usize,
+        zeros: Option<Arc<DeviceBlock>>,
+    ) -> ProductLaunch<'a> {
         let [ty, tx] = self.threads;
         let [wy, wx] = self.patch;
         let threads = self.count();
@@ -127,16 +150,16 @@ impl TileSizes {
             split => self.split,
             loaders
         );
-        let launch = ProductLaunch {
-            name: "matmul-f32-tiled",
+        ProductLaunch {
+            name,
             template: include_str!("tiled.wgsl"),
             tile: [self.rows, self.columns, self.deep],
             shares,
             inner: [false; 2],
             context,
             problem,
-        };
-        launch.run(step)
+            zeros,
+        }
     }
 }
 

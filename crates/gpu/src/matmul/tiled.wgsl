@@ -75,15 +75,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {{ indent }}}
     {% endif %}
     {% endmacro %}
+    {% if zeros %}
+    // The parts of k in which these columns of B have anything.
+    let parts_end = zeros[job.column / {{ bn }}u + 1u];
+    var part = zeros[job.column / {{ bn }}u];
+    var k_ahead = 0u;
+    {% else %}
     var k = job.k;
     var k_ahead = k;
     let k_last = job.k + (max(job.k_end, job.k + 1u) - 1u - job.k) / {{ bk }}u * {{ bk }}u;
+    {% endif %}
     var stage = 0u;
+    {% if zeros %}
+    if part < parts_end {
+    k_ahead = zeros[part];
+    {% else %}
     if k < job.k_end {
+    {% endif %}
     {{ fetch("    ") }}
     }
     loop {
-        if k >= job.k_end {
+        if {{ "part >= parts_end" if zeros else "k >= job.k_end" }} {
             break;
         }
         {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
@@ -120,9 +132,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
         {% endif %}
         workgroupBarrier();
-        k += {{ bk }}u;
         // The last part is read again where there is no other: a branch would wait for what it loads.
+        {% if zeros %}
+        part += 1u;
+        k_ahead = zeros[min(part, parts_end - 1u)];
+        {% else %}
+        k += {{ bk }}u;
         k_ahead = min(k, k_last);
+        {% endif %}
         {{ fetch("        ") }}
         for (var deep = 0u; deep < {{ bk }}u; deep += {{ unroll }}u) {
             let a_at = stage * {{ bk * a_step }}u + deep * {{ a_step }}u + ty;

@@ -70,7 +70,7 @@ const FAMILY: KernelFamily = KernelFamily::new(
 
 impl VectorConfig {
     /// Workgroups that share k.
-    fn shares(&self, problem: &MatMulProblem) -> usize {
+    pub(super) fn shares(&self, problem: &MatMulProblem) -> usize {
         let groups = self.workgroups(problem).max(1);
         (BUSY * 4 / groups).min(problem.k / SHARE).max(1)
     }

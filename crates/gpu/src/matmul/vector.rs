@@ -1,14 +1,26 @@
 //! Products with few rows or few columns: the other operand is read once, and that takes the time.
 
+use std::sync::Arc;
+
 use minijinja::context;
 
 use super::launch::ProductLaunch;
 use super::problem::MatMulProblem;
 use crate::device::GpuCapabilities;
 use crate::kernel::DispatchStep;
+use crate::memory::DeviceBlock;
 
 /// The most rows or columns that are few.
 pub(super) const FEW: usize = 8;
+
+/// Zeros of the operand with many rows, on the device.
+#[derive(Clone, Debug)]
+pub(super) enum MatrixZeros {
+    /// A bit for each block that has anything else.
+    Blocks(Arc<DeviceBlock>),
+    /// Places of the two of each four elements that are kept.
+    Half(Arc<DeviceBlock>),
+}
 
 /// Division among threads of the operand that has many rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +93,28 @@ impl VectorConfig {
         capabilities: &GpuCapabilities,
         step: &mut DispatchStep,
     ) -> Result<(), String> {
+        self.launch(problem, shares, None, capabilities).run(step)
+    }
+
+    /// The same of a few rows with a matrix that has zeros.
+    pub(super) fn run_sparse(
+        &self,
+        problem: &MatMulProblem,
+        zeros: MatrixZeros,
+        capabilities: &GpuCapabilities,
+        step: &mut DispatchStep,
+    ) -> Result<(), String> {
+        let shares = self.shares(problem);
+        self.launch(problem, shares, Some(zeros), capabilities).run(step)
+    }
+
+    fn launch<'a>(
+        &self,
+        problem: &'a MatMulProblem,
+        shares: usize,
+        zeros: Option<MatrixZeros>,
+        capabilities: &GpuCapabilities,
+    ) -> ProductLaunch<'a> {
         let by_row = problem.m <= FEW;
         let along = Self::along(problem);
         let few = if by_row { problem.m } else { problem.n }.clamp(1, FEW).next_power_of_two();
@@ -91,6 +125,7 @@ impl VectorConfig {
         let context = context!(
             cell => "f32",
             few, w, x, along, least,
+            half => matches!(zeros, Some(MatrixZeros::Half(_))),
             threads => self.threads,
             team => self.team,
             rows => self.rows,
@@ -98,9 +133,18 @@ impl VectorConfig {
             slices => self.threads / self.across,
             subgroups => self.subgroups
         );
-        let name = if along { "matmul-f32-rows" } else { "matmul-f32-columns" };
+        let name = match (&zeros, along) {
+            (None, true) => "matmul-f32-rows",
+            (None, false) => "matmul-f32-columns",
+            (Some(MatrixZeros::Half(_)), _) => "matmul-f32-rows-half",
+            (Some(MatrixZeros::Blocks(_)), true) => "matmul-f32-rows-sparse",
+            (Some(MatrixZeros::Blocks(_)), false) => "matmul-f32-columns-sparse",
+        };
+        let zeros = zeros.map(|zeros| match zeros {
+            MatrixZeros::Blocks(block) | MatrixZeros::Half(block) => block,
+        });
         let template = include_str!("vector.wgsl");
         let inner = [by_row, !by_row];
-        ProductLaunch { name, template, tile, shares, inner, context, problem }.run(step)
+        ProductLaunch { name, template, tile, shares, inner, context, problem, zeros }
     }
 }

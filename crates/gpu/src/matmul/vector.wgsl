@@ -6,6 +6,14 @@
 {% include "matmul/result" %}
 {% include "matmul/work" %}
 
+{% if zeros and not half %}
+// Whether a block of 8 elements along k and 32 columns has anything.
+fn is_full(column: u32, k: u32) -> bool {
+    let word = zeros[min(column, params.n - 1u) / 32u * ((params.k + 255u) / 256u) + k / 256u];
+    return ((word >> (k / 8u % 32u)) & 1u) == 1u;
+}
+{% endif %}
+
 {% if along %}
 {% set values = few * rows %}
 {% if subgroups %}
@@ -38,15 +46,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var sum{{ i }} = 0.0;
     {% endfor %}
     for (var k = job.k + thread % {{ team }}u * 4u; k < job.k_end; k += {{ team * 4 }}u) {
+        {% if zeros and not half %}
+        if !is_full(first, k) {
+            continue;
+        }
+        {% endif %}
         {% for j in range(rows) %}
         let w{{ j }} = load_{{ w }}(base.{{ w }}, first + {{ j }}u, k);
+        {% if half %}
+        // Two bits for the place of each of four that are kept of eight.
+        let kept{{ j }} = (min(first + {{ j }}u, params.n - 1u) * params.k + k) / 4u;
+        let code{{ j }} = zeros[kept{{ j }} / 4u] >> (kept{{ j }} % 4u * 8u);
+        {% endif %}
         {% endfor %}
         {% for r in range(few) %}
         {
+            {% if half %}
+            let from_row = base.a + min(job.row + {{ r }}u, params.m - 1u) * params.a_outer + 2u * k;
+            let v = vec4<f32>(a[from_row >> 2u]);
+            let next = vec4<f32>(a[(from_row >> 2u) + 1u]);
+            {% for j in range(rows) %}
+            let own{{ j }} = vec4<f32>(v[code{{ j }} & 3u], v[(code{{ j }} >> 2u) & 3u], next[(code{{ j }} >> 4u) & 3u], next[(code{{ j }} >> 6u) & 3u]);
+            sum{{ r * rows + j }} += dot(own{{ j }}, w{{ j }});
+            {% endfor %}
+            {% else %}
             let v = load_{{ x }}(base.{{ x }}, {{ x_first }} + {{ r }}u, k);
             {% for j in range(rows) %}
             sum{{ r * rows + j }} += dot(v, w{{ j }});
             {% endfor %}
+            {% endif %}
         }
         {% endfor %}
     }
@@ -112,6 +140,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var sum{{ r }} = vec4<f32>();
     {% endfor %}
     for (var k = job.k + slice * 4u; k < job.k_end; k += {{ slices * 4 }}u) {
+        {% if zeros %}
+        if !is_full(column, k) {
+            continue;
+        }
+        {% endif %}
         {% for c in range(4) %}
         let w{{ c }} = load_b(base.b, column, k + {{ c }}u);
         {% endfor %}

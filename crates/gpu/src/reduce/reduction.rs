@@ -118,18 +118,26 @@ fn of_kind(kind: ReduceKind, of: ShaderKind, dtype: DataType) -> Result<Reductio
         },
         functions: if float { NAN } else { "" },
     };
-    let nan = if float { "if nan(a) { return a; }\nif nan(b) { return b; }\n" } else { "" };
+    // A NaN wins. Between bits it is chosen safely: compilers may take it to be absent among floats.
+    let extreme = |order: &str| match float {
+        true => format!(
+            "var r = bitcast<u32>(select(a, b, b {order} a));\n\
+             r = select(r, bitcast<u32>(b), nan(b));\n\
+             return bitcast<f32>(select(r, bitcast<u32>(a), nan(a)));\n"
+        ),
+        false => format!("return select(a, b, b {order} a);\n"),
+    };
     match kind {
         ReduceKind::Sum => {}
         ReduceKind::Mean if float => all.finish = "a / f32(count)".into(),
         ReduceKind::Mean => all.finish = format!("a / {carried}(count)"),
         ReduceKind::Max => {
             all.start = least.into();
-            all.join = format!("{nan}return select(a, b, b > a);\n");
+            all.join = extreme(">");
         }
         ReduceKind::Min => {
             all.start = greatest.into();
-            all.join = format!("{nan}return select(a, b, b < a);\n");
+            all.join = extreme("<");
         }
         ReduceKind::Prod => {
             all.start = format!("{carried}(1)");

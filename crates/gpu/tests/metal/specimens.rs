@@ -57,7 +57,7 @@ pub(crate) fn all() -> Vec<Specimen> {
         ("blocks", few_bits()),
         ("conv", [convolutions(), byte_convolutions()].concat()),
         ("elementwise", [elements(), scaled()].concat()),
-        ("matmul", [products(), byte_products()].concat()),
+        ("matmul", [products(), sparse_products(), byte_products()].concat()),
         ("movement", [moves(), picks(), made()].concat()),
         ("normalize", norms()),
         ("pooling", pools()),
@@ -340,6 +340,30 @@ fn chains() -> Vec<Node> {
             .constant(floats(&[8], 1.0))
             .input(floats(shape, 2.0)),
     );
+    all
+}
+
+/// Products with matrices of blocks of zeros, and of two zeros of each four elements.
+fn sparse_products() -> Vec<Node> {
+    let left: [fn(usize, usize) -> bool; 2] =
+        [|k, n| (k / 64 + n / 64).is_multiple_of(4), |k, n| (k % 4 + n).is_multiple_of(2)];
+    let mut all = Vec::new();
+    for left in left {
+        for turned in [0, 1] {
+            let shape = if turned == 1 { [256, 512] } else { [512, 256] };
+            let mut values = floats(&shape, 1.0).to_vec::<f32>().unwrap();
+            for (at, value) in values.iter_mut().enumerate() {
+                let (row, column) = (at / shape[1], at % shape[1]);
+                let (k, n) = if turned == 1 { (column, row) } else { (row, column) };
+                *value = if left(k, n) { *value } else { 0.0 };
+            }
+            for rows in [1, 40] {
+                let node = Node::new("", "Gemm").with(with([("transB", int(turned))]));
+                let node = node.input(floats(&[rows, 512], 1.0));
+                all.push(node.constant(Tensor::from_vec(&shape, values.clone()).unwrap()));
+            }
+        }
+    }
     all
 }
 
