@@ -146,8 +146,8 @@ mod tests {
             ("extrapolation_value", AttributeValue::Float(-7.0)),
         ]);
         let found = one(name, 1, &list, &[&x, &beyond, &image, &size]);
-        let expected = [-7.0, -7.0, -7.0, 5.0, 6.0, -7.0, -7.0, -7.0, -7.0, 17.0, 18.0, -7.0];
-        assert_eq!(found, tensor(&[1, 2, 2, 3], &expected.map(|v: f64| v as f32)));
+        let expected = [-7.0_f32, -7.0, -7.0, 5.0, 6.0, -7.0, -7.0, -7.0, -7.0, 17.0, 18.0, -7.0];
+        assert_eq!(found, tensor(&[1, 2, 2, 3], &expected));
         let outside = tensor(&[1], &[1_i32]);
         let inputs = [Some(&x), Some(&regions), Some(&outside), Some(&size)];
         assert!(run(name, 1, &attributes([]), &inputs, 1).is_err());
