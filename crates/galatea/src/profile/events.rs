@@ -240,7 +240,7 @@ mod runs {
     use std::time::Duration;
 
     use galatea_gpu::RunRecord;
-    use galatea_runtime::{ArithmeticUnit, ArithmeticWork};
+    use galatea_runtime::ArithmeticWork;
     use serde_json::{Value, json};
 
     use super::{EventMaker, GPUS, TimelineRow};
