@@ -1,11 +1,11 @@
 //! Models that are served without a repository: a file, a folder of files, a folder of one model.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use galatea_serving::backend::llm::is_checkpoint;
 use galatea_serving::graph_model::ModelFormat;
+use galatea_tensor::OrderedMap;
 use tempfile::TempDir;
 
 /// Repositories to serve. Those of models that lie in none are folders of links, for as long as this lives.
@@ -55,7 +55,7 @@ impl ServedPaths {
             };
             let folder = tempfile::Builder::new().prefix("galatea-serve-").tempdir();
             let folder = folder.map_err(|error| format!("cannot make a folder: {error}"))?;
-            let mut names: BTreeMap<String, &PathBuf> = BTreeMap::new();
+            let mut names: OrderedMap<String, &PathBuf> = OrderedMap::new();
             for model in &models {
                 let name = name_of(model)?;
                 if let Some(other) = names.insert(name.clone(), model) {

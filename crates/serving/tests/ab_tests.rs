@@ -97,7 +97,7 @@ const VERSIONS: &str = r#"{"a": {"version": 1}, "b": {"version": 2}, "stop": {"m
 fn the_faster_version_gets_all_requests_in_the_end() {
     let server = Server::start(VERSIONS, 4);
     server.load().unwrap();
-    let mut versions = std::collections::BTreeSet::new();
+    let mut versions = galatea_tensor::OrderedSet::new();
     let start = Instant::now();
     let outcome = loop {
         versions.insert(server.ask("", ""));

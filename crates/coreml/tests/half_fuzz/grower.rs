@@ -1,9 +1,9 @@
 //! Random graphs of a few operators.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ValueId, infer};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, OrderedSet, Tensor};
 use galatea_testkit::noise::NoiseGenerator;
 
 use super::operators::FAMILIES;
@@ -105,7 +105,7 @@ impl Grower {
     }
 
     /// The domain and name of each operator of the graph.
-    pub(super) fn operators(&self) -> BTreeSet<(String, String)> {
+    pub(super) fn operators(&self) -> OrderedSet<(String, String)> {
         let row = |node: &galatea_graph::Node| (node.domain.clone(), node.op_type.clone());
         self.graph.nodes.iter().map(row).collect()
     }

@@ -10,7 +10,6 @@ mod norms;
 mod operators;
 mod products;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use galatea_coreml::{ConvertOptions, CoreMlProvider, CoreMlSettings, convert, islands};
@@ -19,7 +18,7 @@ use galatea_graph::Graph;
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::quantize::{NamedInputs, OutputComparison, QuantizeContext, compare};
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Run, Session, SessionOptions};
-use galatea_tensor::Tensor;
+use galatea_tensor::{OrderedSet, Tensor};
 
 use grower::Grower;
 
@@ -93,7 +92,7 @@ fn described(seed: u64, grower: &Grower) -> String {
 fn no_random_graph_is_answered_wrong() {
     let mut wrong = Vec::new();
     let mut served = 0;
-    let mut operators = BTreeSet::new();
+    let mut operators = OrderedSet::new();
     for seed in 0..count() {
         let mut grower = Grower::grown(seed);
         let Ok(exact) = Session::new(grower.graph.clone(), &cpu(), &single(OptimiseLevel::O2))

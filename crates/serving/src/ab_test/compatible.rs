@@ -1,6 +1,6 @@
 //! Check that clients cannot tell the variants apart by what they take and give.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
@@ -10,10 +10,10 @@ use crate::config::inference::model_config::SchedulingChoice;
 /// # Errors
 /// Says in what they differ.
 pub(crate) fn check_compatible(a: &ModelConfig, b: &ModelConfig) -> Result<(), String> {
-    let inputs = |config: &ModelConfig| -> BTreeMap<String, i32> {
+    let inputs = |config: &ModelConfig| -> OrderedMap<String, i32> {
         config.input.iter().map(|one| (one.name.clone(), one.data_type)).collect()
     };
-    let outputs = |config: &ModelConfig| -> BTreeMap<String, i32> {
+    let outputs = |config: &ModelConfig| -> OrderedMap<String, i32> {
         config.output.iter().map(|one| (one.name.clone(), one.data_type)).collect()
     };
     same("inputs", &inputs(a), &inputs(b))?;
@@ -37,7 +37,11 @@ pub(crate) fn check_compatible(a: &ModelConfig, b: &ModelConfig) -> Result<(), S
     Ok(())
 }
 
-fn same(what: &str, a: &BTreeMap<String, i32>, b: &BTreeMap<String, i32>) -> Result<(), String> {
+fn same(
+    what: &str,
+    a: &OrderedMap<String, i32>,
+    b: &OrderedMap<String, i32>,
+) -> Result<(), String> {
     let differs = |name: &&String| a.get(*name) != b.get(*name);
     match a.keys().chain(b.keys()).find(differs) {
         Some(name) => {

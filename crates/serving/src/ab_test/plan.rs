@@ -1,6 +1,6 @@
 //! Settings of an A/B test, as the parameter `ab_test` of a model's configuration gives them.
 
-use std::collections::BTreeMap;
+use galatea_tensor::OrderedMap;
 
 use serde_json::Value;
 
@@ -123,7 +123,7 @@ pub struct VariantPlan {
     /// Version.
     pub version: i64,
     /// Parameters of the configuration that it has in place of the model's.
-    pub parameters: BTreeMap<String, String>,
+    pub parameters: OrderedMap<String, String>,
     /// Fields of `metal_config` that it has in place of the model's, as JSON.
     pub metal_config: Option<String>,
 }
@@ -162,7 +162,7 @@ impl VariantPlan {
             None => latest,
         };
         let parameters = match object.member("parameters") {
-            None => BTreeMap::new(),
+            None => OrderedMap::new(),
             Some(found) => parameters(found).ok_or_else(|| {
                 object.wrong("parameters", found, "an object of texts, numbers and switches")
             })?,
@@ -186,7 +186,7 @@ impl VariantPlan {
 }
 
 /// Texts of parameters: numbers and switches as they are written.
-fn parameters(value: &Value) -> Option<BTreeMap<String, String>> {
+fn parameters(value: &Value) -> Option<OrderedMap<String, String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),

@@ -1,6 +1,5 @@
 //! Every field of `metal_config`: a right value has an effect or a reason why it has none, a wrong type is refused.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use galatea_runtime::power::PowerSettings;
@@ -8,6 +7,7 @@ use galatea_runtime::tune::{ConfigSpace, TuningCache};
 use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, ProviderClaims, ProviderTraits, RuntimeError,
 };
+use galatea_tensor::OrderedSet;
 use serde_json::{Value, json};
 
 use super::*;
@@ -21,7 +21,7 @@ use crate::latency_target::LatencyTargets;
 #[derive(Clone)]
 struct Settled {
     name: &'static str,
-    settings: BTreeMap<String, String>,
+    settings: OrderedMap<String, String>,
 }
 
 impl std::fmt::Debug for Settled {
@@ -130,7 +130,7 @@ fn files(metal: MetalConfig) -> ModelFiles {
         model_dir: PathBuf::new(),
         version_dir: PathBuf::new(),
         config: Arc::new(model()),
-        settings: BTreeMap::new(),
+        settings: OrderedMap::new(),
         metal: Arc::new(metal),
         auto_complete: true,
         host: HostLink::default(),
@@ -138,7 +138,7 @@ fn files(metal: MetalConfig) -> ModelFiles {
 }
 
 fn provider(name: &'static str) -> Arc<dyn ExecutionProvider> {
-    Arc::new(Settled { name, settings: BTreeMap::new() })
+    Arc::new(Settled { name, settings: OrderedMap::new() })
 }
 
 /// Options of the session of a model on these providers.
@@ -154,7 +154,7 @@ fn options_of(metal: &MetalConfig, providers: &[Arc<dyn ExecutionProvider>]) -> 
 
 #[test]
 fn every_field_has_its_proof() {
-    let proved: BTreeSet<&str> = proofs().iter().map(|proof| proof.field).collect();
+    let proved: OrderedSet<&str> = proofs().iter().map(|proof| proof.field).collect();
     assert_eq!(proved, field_names().collect());
 }
 
@@ -174,7 +174,7 @@ fn a_right_value_of_each_field_has_an_effect() {
                 );
             }
             FieldEffect::Gpu => {
-                let given = BTreeMap::new();
+                let given = OrderedMap::new();
                 let all = configured(vec![provider("gpu")], &metal, "m", &given).unwrap();
                 // The one is a form of the other.
                 let known =
