@@ -62,7 +62,7 @@ def page(server):
 
 
 def test_two_versions_are_compared_until_one_proves_better(start, program, tmp_path):
-    write(tmp_path, VERSIONS, slower_ms=3)
+    write(tmp_path, VERSIONS, slower_ms=20)
     server = start("--model-repository", tmp_path)
     status, before = ask(server.http, "/v2/models/echo/ab")
     assert (status, before["state"], before["winner"], before["verdict"]) == (200, "running", None, "The test is running.")
@@ -143,10 +143,10 @@ def test_a_test_that_makes_no_sense_is_an_error_of_the_load(start, tmp_path, tes
 
 def test_power_is_changed_while_the_server_runs(start):
     server = start("--model-repository", SAMPLES, "--model-control-mode", "explicit", "--load-model", "simple",
-                   "--http-restricted-api", "power:x-power=let me")
+                   "--http-restricted-api", "power:x-power=open-sesame")
     path = "/galatea/v1/power"
     assert ask(server.http, path)[0] == 403
-    key = [("x-power", "let me"), ("Content-Type", "application/json")]
+    key = [("x-power", "open-sesame"), ("Content-Type", "application/json")]
     status, before = ask(server.http, path, headers=key)
     assert (status, before["target_watts"], before["profile"], before["thermal_protection"]) == (200, None, "balanced", True)
     assert before["target"] == "none" and 0 < before["pace"] <= 1

@@ -95,7 +95,7 @@ const VERSIONS: &str = r#"{"a": {"version": 1}, "b": {"version": 2}, "stop": {"m
 
 #[test]
 fn the_faster_version_gets_all_requests_in_the_end() {
-    let server = Server::start(VERSIONS, 4);
+    let server = Server::start(VERSIONS, 20);
     server.load().unwrap();
     let mut versions = galatea_tensor::OrderedSet::new();
     let start = Instant::now();
@@ -136,7 +136,7 @@ fn requests_with_an_id_stay_at_their_version() {
 
 #[test]
 fn two_settings_of_a_version_count_in_its_statistics() {
-    let test = r#"{"b": {"parameters": {"execute_delay_ms": 3}}, "share": 0.5,
+    let test = r#"{"b": {"parameters": {"execute_delay_ms": 20}}, "share": 0.5,
                    "stop": {"min_requests": 10, "max_requests": 300}}"#;
     let server = Server::start(&test.replace('\n', " "), 0);
     server.configure(&test.replace('\n', " "), "");

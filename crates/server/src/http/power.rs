@@ -50,7 +50,8 @@ fn changed(body: &[u8], power: &PowerControl) -> Result<(), ServingError> {
 /// Reads the settings that a body changes.
 fn parsed(body: &[u8]) -> Result<PowerChange, ServingError> {
     // The reader bounds the depth of what comes from outside.
-    JsonDocument::parse(body).map_err(json_error)?;
+    JsonDocument::parse(body)
+        .map_err(|error| ServingError::invalid_arg(json_error(error).message))?;
     let value: Value = serde_json::from_slice(body)
         .map_err(|error| ServingError::invalid_arg(format!("the body is no JSON: {error}")))?;
     let Value::Object(members) = &value else {
@@ -240,7 +241,8 @@ mod tests {
             assert!(error.contains(said), "{body}: {error}");
         }
         for body in ["", "{", "nonsense"] {
-            assert!(parsed(body.as_bytes()).is_err(), "{body}");
+            let error = parsed(body.as_bytes()).unwrap_err();
+            assert_eq!(error.code, galatea_serving::ErrorCode::InvalidArg, "{body}: {error}");
         }
     }
 
