@@ -75,6 +75,8 @@ enum FieldEffect {
     Latency,
     /// Settings of power.
     Power,
+    /// The most time that kernels are measured in idle moments.
+    TuningTime,
 }
 
 /// A field with a value that is right and differs from the usual one.
@@ -85,13 +87,14 @@ struct FieldProof {
 }
 
 fn proofs() -> Vec<FieldProof> {
-    use FieldEffect::{Batch, Gpu, Latency, Power, Session};
+    use FieldEffect::{Batch, Gpu, Latency, Power, Session, TuningTime};
     let proof = |field, value, effect| FieldProof { field, value, effect };
     vec![
         proof("precision", json!("bf16"), Session(|to| to.precision == Precision::Bf16)),
         proof("batch_size", json!(4), Batch),
         proof("latency_goal_ms", json!(20.5), Latency),
         proof("enable_auto_tuning", json!(false), Session(|to| to.choices.0.is_none())),
+        proof("auto_tuning_seconds", json!(90), TuningTime),
         proof("kernel_fusion", json!(false), Session(|to| to.optimise == OptimiseLevel::O1)),
         proof(
             "prefetch_policy",
@@ -147,8 +150,12 @@ fn options_of(metal: &MetalConfig, providers: &[Arc<dyn ExecutionProvider>]) -> 
         choices: ChoiceSource(Some(Arc::new(Records))),
         ..SessionOptions::default()
     };
-    let stated = StatedFields { precision: false, level: false };
-    session(&mut options, &files(metal.clone()), providers, stated).unwrap();
+    let terms = SessionTerms {
+        stated: StatedFields { precision: false, level: false },
+        tuning: KernelTuningPolicy::default(),
+        format: ModelFormat::Onnx,
+    };
+    session(&mut options, &files(metal.clone()), providers, &terms).unwrap();
     options
 }
 
@@ -198,6 +205,18 @@ fn a_right_value_of_each_field_has_an_effect() {
             FieldEffect::Latency => {
                 let targets = LatencyTargets::of_model(&model(), &metal).unwrap();
                 assert_eq!(targets.latency.unwrap().as_secs_f64(), 0.0205);
+            }
+            FieldEffect::TuningTime => {
+                let base = KernelTuningPolicy::default();
+                let found = tuning_policy(&base, &metal).time;
+                assert_eq!((found, found == base.time), (Duration::from_secs(90), false));
+                let mut account = FieldAccount::default();
+                tuning_fields(
+                    &metal_of("enable_auto_tuning", &json!(false)).unwrap(),
+                    &base,
+                    &mut account,
+                );
+                assert!(account.idle.is_empty(), "nothing was asked for");
             }
             FieldEffect::Power => {
                 assert!(metal.power().any(|power| power.field == field));
