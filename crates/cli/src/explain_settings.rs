@@ -10,7 +10,7 @@ use galatea_runtime::power::PowerSettings;
 use galatea_serving::config::metal::MetalSetting;
 use galatea_serving::config::{self, MetalConfig, ModelConfig};
 use galatea_serving::low_bits::{LoadQuantization, LowBits};
-use galatea_serving::model_cache::GraphChange;
+use galatea_serving::model_cache::GraphTransform;
 
 use super::engine;
 use crate::table::table;

@@ -8,8 +8,8 @@ use crate::support::floats;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
 use galatea_providers::{by_name, machine};
 use galatea_runtime::tune::{
-    ChoiceSource, ConfigSpace, GateState, MachineTuning, SearchEnd, SearchLimits, StrategyKind,
-    TuningCache, TuningGate, TuningKey, TuningProblem, TuningRecord, TuningSearch,
+    ChoiceSource, ConfigSpace, MachineTuning, SearchEnd, SearchLimits, StrategyKind, TuningCache,
+    TuningGate, TuningGateState, TuningKey, TuningProblem, TuningRecord, TuningSearch,
 };
 use galatea_runtime::{KernelTuningLimits, Run, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -118,15 +118,15 @@ impl TuningCache for Growing {
 }
 
 /// A gate that is open, or closed.
-struct Fixed(GateState);
+struct Fixed(TuningGateState);
 
 impl TuningGate for Fixed {
-    fn wait(&self) -> GateState {
+    fn wait(&self) -> TuningGateState {
         self.0
     }
 
     fn is_open(&self) -> bool {
-        self.0 == GateState::Open
+        self.0 == TuningGateState::Open
     }
 
     fn spent(&self, _: Duration, _: usize) {}
@@ -144,7 +144,7 @@ fn a_session_that_serves_takes_what_was_measured() {
     run(&session);
     let [shapes] = &*session.seen_shapes() else { panic!("one set of shapes") };
     assert_eq!(session.usual_shapes(1).as_ref(), Some(shapes));
-    let closed = session.tune_kernels(shapes, &Fixed(GateState::Closed), LIMITS).unwrap();
+    let closed = session.tune_kernels(shapes, &Fixed(TuningGateState::Closed), LIMITS).unwrap();
     assert!(closed.closed && closed.measured == 0 && growing.0.lock().unwrap().is_empty());
     let ended = AtomicBool::new(false);
     let report = std::thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn a_session_that_serves_takes_what_was_measured() {
                 compare(&run(&session), &before, Tolerance::Within(1e-4)).unwrap();
             }
         });
-        let report = session.tune_kernels(shapes, &Fixed(GateState::Open), LIMITS);
+        let report = session.tune_kernels(shapes, &Fixed(TuningGateState::Open), LIMITS);
         ended.store(true, Ordering::Relaxed);
         report.unwrap()
     });
@@ -162,7 +162,7 @@ fn a_session_that_serves_takes_what_was_measured() {
     assert!(report.measured >= 2 && report.spent > Duration::ZERO, "{report:?}");
     compare(&run(&session), &before, Tolerance::Within(1e-4)).unwrap();
     // What has a record is not measured again.
-    let again = session.tune_kernels(shapes, &Fixed(GateState::Open), LIMITS).unwrap();
+    let again = session.tune_kernels(shapes, &Fixed(TuningGateState::Open), LIMITS).unwrap();
     assert_eq!((again.measured, again.renewed), (0, false));
 }
 
@@ -171,6 +171,6 @@ fn kernels_are_not_measured_beyond_their_time() {
     let session = session(Some(Arc::new(Growing::default())));
     let shapes = session.usual_shapes(1).unwrap();
     let limits = KernelTuningLimits { time: Duration::ZERO, cores: 1 };
-    let report = session.tune_kernels(&shapes, &Fixed(GateState::Open), limits).unwrap();
+    let report = session.tune_kernels(&shapes, &Fixed(TuningGateState::Open), limits).unwrap();
     assert!(report.measured == 0 && report.left > 0 && !report.renewed, "{report:?}");
 }

@@ -14,7 +14,7 @@ use galatea_runtime::{ExecutionProvider, IoInfo, SessionOptions, typical_shapes}
 use galatea_tensor::Tensor;
 
 use crate::made_values::{MadeNoise, values};
-use crate::model_cache::GraphChange;
+use crate::model_cache::GraphTransform;
 use crate::samples::samples;
 
 /// Folder of a model that holds samples of its inputs.
@@ -190,7 +190,7 @@ fn made_samples(graph: &Graph) -> Result<Vec<NamedInputs>, String> {
     (0..MADE_SAMPLES).map(one).collect()
 }
 
-impl GraphChange for LoadQuantization {
+impl GraphTransform for LoadQuantization {
     fn name(&self) -> Result<String, String> {
         let mut name = format!("{} {:?}", self.bits, self.options().mode);
         for path in &self.samples {

@@ -74,6 +74,7 @@ impl MadeNoise {
         self.0
     }
 
+    #[allow(clippy::cast_precision_loss, reason = "a double holds 53 bits")]
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }

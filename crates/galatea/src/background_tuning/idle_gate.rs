@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use galatea_runtime::device_selector::ComputeDevices;
-use galatea_runtime::tune::{GateState, TuningGate};
+use galatea_runtime::tune::{TuningGate, TuningGateState};
 use galatea_serving::{Core, CoreActivity};
 
 /// Time without any request after which a server counts as idle.
@@ -82,18 +82,20 @@ impl<'t> IdleGate<'t> {
 }
 
 impl TuningGate for IdleGate<'_> {
-    fn wait(&self) -> GateState {
+    fn wait(&self) -> TuningGateState {
         let rest = self.rest.get();
         if rest > SHORT_REST {
             let begin = Instant::now();
             let goes_on = self.pause(rest);
             self.rest.set(rest.saturating_sub(begin.elapsed()));
-            return if goes_on { GateState::Shut } else { GateState::Closed };
+            return if goes_on { TuningGateState::Shut } else { TuningGateState::Closed };
         }
         match self.look() {
-            Some(true) if self.stopped.try_recv() == Err(TryRecvError::Empty) => GateState::Open,
-            Some(false) if self.pause(MOMENT) => GateState::Shut,
-            _ => GateState::Closed,
+            Some(true) if self.stopped.try_recv() == Err(TryRecvError::Empty) => {
+                TuningGateState::Open
+            }
+            Some(false) if self.pause(MOMENT) => TuningGateState::Shut,
+            _ => TuningGateState::Closed,
         }
     }
 
@@ -150,7 +152,7 @@ mod tests {
         let (core, devices) = (Weak::new(), Arc::new(ComputeDevices::new()));
         let (_stop, stopped) = std::sync::mpsc::channel();
         let gate = IdleGate::new(&core, &devices, &stopped, 1.0);
-        assert_eq!(gate.wait(), GateState::Closed);
+        assert_eq!(gate.wait(), TuningGateState::Closed);
         assert!(!gate.is_open());
     }
 }

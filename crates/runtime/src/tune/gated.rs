@@ -15,7 +15,7 @@ const FEW: usize = 16;
 
 /// State of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateState {
+pub enum TuningGateState {
     /// Nothing else runs: something may be measured.
     Open,
     /// Something else runs, or has just run.
@@ -27,7 +27,7 @@ pub enum GateState {
 /// Says when something may be measured.
 pub trait TuningGate {
     /// Returns the state, after a moment of waiting where the gate is shut.
-    fn wait(&self) -> GateState;
+    fn wait(&self) -> TuningGateState;
 
     /// Returns whether nothing else runs now.
     fn is_open(&self) -> bool;
@@ -40,9 +40,9 @@ pub trait TuningGate {
 pub(crate) fn wait_open(gate: &dyn TuningGate) -> bool {
     loop {
         match gate.wait() {
-            GateState::Open => return true,
-            GateState::Closed => return false,
-            GateState::Shut => {}
+            TuningGateState::Open => return true,
+            TuningGateState::Closed => return false,
+            TuningGateState::Shut => {}
         }
     }
 }

@@ -40,14 +40,14 @@ struct CountedGate {
 }
 
 impl TuningGate for CountedGate {
-    fn wait(&self) -> GateState {
+    fn wait(&self) -> TuningGateState {
         self.looks.set(self.looks.get() + 1);
         // Each wait finds it shut at first.
         if !self.looks.get().is_multiple_of(2) {
-            return GateState::Shut;
+            return TuningGateState::Shut;
         }
         self.waits.set(self.waits.get() + 1);
-        if self.waits.get() <= self.most { GateState::Open } else { GateState::Closed }
+        if self.waits.get() <= self.most { TuningGateState::Open } else { TuningGateState::Closed }
     }
 
     fn is_open(&self) -> bool {

@@ -23,8 +23,8 @@ pub use compare::{CandidatePair, PairedTimes, ResultAgreement, SpeedVerdict};
 pub use config_space::{ConfigAxis, ConfigSpace};
 pub(crate) use database::hash_of_names;
 pub use database::{TuningDatabase, TuningKey, TuningRecord, bucket};
-pub use gated::{GateState, TuningGate};
 pub(crate) use gated::{GatedOutcome, search_gated, wait_open};
+pub use gated::{TuningGate, TuningGateState};
 pub use measure::{
     RefusedCandidate, SearchEnd, SearchLimits, TuningOutcome, TuningSearch, TuningTarget,
 };

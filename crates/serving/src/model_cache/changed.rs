@@ -7,7 +7,7 @@ use galatea_graph::Graph;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 
 /// A change of graphs that is made once for each model: the cache holds what comes of it.
-pub trait GraphChange: Debug + Send + Sync {
+pub trait GraphTransform: Debug + Send + Sync {
     /// Text that tells this change from every other one, with what it depends on besides the graph.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Allocation, MappedFile, Tensor};
 
-pub use changed::GraphChange;
+pub use changed::GraphTransform;
 use entry::{CacheEntry, PackedRecorder};
 use folder::CacheFolder;
 
@@ -107,12 +107,12 @@ pub fn changed_session(
     path: &Path,
     providers: &[Arc<dyn ExecutionProvider>],
     options: &SessionOptions,
-    change: Option<&dyn GraphChange>,
+    change: Option<&dyn GraphTransform>,
 ) -> Result<PreparedSession, String> {
     let file = path.to_owned();
     let source = GraphSource::new(move || onnx::load(&file).map_err(|error| error.to_string()));
     let options = &SessionOptions { source, ..options.clone() };
-    let name = change.map(GraphChange::name).transpose()?;
+    let name = change.map(GraphTransform::name).transpose()?;
     let kind = EntryConditions { providers, options, change, name };
     match cache {
         Some(cache) => cache.session(path, &kind),
@@ -133,7 +133,7 @@ struct ChangedGraph {
 struct EntryConditions<'a> {
     providers: &'a [Arc<dyn ExecutionProvider>],
     options: &'a SessionOptions,
-    change: Option<&'a dyn GraphChange>,
+    change: Option<&'a dyn GraphTransform>,
     /// Name of the change.
     name: Option<String>,
 }

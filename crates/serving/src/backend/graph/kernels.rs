@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use galatea_runtime::device_selector::ShapeBucket;
-use galatea_runtime::tune::{GateState, TuningGate};
+use galatea_runtime::tune::{TuningGate, TuningGateState};
 use galatea_runtime::{KernelTuningLimits, KernelTuningReport, Session, TuningInput};
 
 use crate::backend::{KernelTuner, KernelTuningPolicy};
@@ -50,10 +50,10 @@ struct SessionGate<'a> {
 }
 
 impl TuningGate for SessionGate<'_> {
-    fn wait(&self) -> GateState {
+    fn wait(&self) -> TuningGateState {
         let state = self.inner.wait();
         // Nobody but the tuner has the session.
-        if Arc::strong_count(self.session) < 2 { GateState::Closed } else { state }
+        if Arc::strong_count(self.session) < 2 { TuningGateState::Closed } else { state }
     }
 
     fn is_open(&self) -> bool {

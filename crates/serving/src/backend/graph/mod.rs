@@ -34,7 +34,7 @@ use crate::config::{MetalConfig, ModelConfig};
 use crate::error::{ErrorCode, ServingError};
 use crate::graph_model::{self, FunctionInterface, ModelFormat};
 use crate::low_bits::LoadQuantization;
-use crate::model_cache::{self, GraphChange, ModelCache, PreparedSession};
+use crate::model_cache::{self, GraphTransform, ModelCache, PreparedSession};
 
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
@@ -252,7 +252,7 @@ impl GraphBackend {
         // Such inputs change the graph: it is another one than that of the file.
         if !files.config.input.iter().any(|input| input.optional) {
             let cache = self.cache.as_deref();
-            let change = quantization.as_ref().map(|one| one as &dyn GraphChange);
+            let change = quantization.as_ref().map(|one| one as &dyn GraphTransform);
             let prepared = model_cache::changed_session(cache, path, providers, options, change)?;
             let PreparedSession { session, origin, change } = prepared;
             tracing::debug!(model = %files.name, %origin, "prepared the model");

@@ -1,6 +1,6 @@
 //! Fields that contradict each other: which one holds, and what is said of the other.
 
-use super::{MetalConfig, MetalSetting};
+use super::{MetalConfig, MetalSetting, MetalSource};
 
 /// Two settings that cannot both hold.
 struct Contradiction<'m> {
@@ -10,8 +10,8 @@ struct Contradiction<'m> {
 
 /// Weight of a setting beside one that contradicts it: the nearer to the model the more, and in one place a field more
 /// than a preset.
-fn weight(setting: &MetalSetting) -> (u8, bool) {
-    (setting.place as u8, !setting.preset)
+fn weight(setting: &MetalSetting) -> (MetalSource, bool) {
+    (setting.place, !setting.preset)
 }
 
 impl MetalConfig {
@@ -58,10 +58,11 @@ impl MetalConfig {
                 _ => {}
             }
         }
-        if let Some(settings) = pair("enable_auto_tuning", "auto_tuning_seconds")
-            && settings[0].text == "false"
-        {
-            return Some(of(settings, "expected none where enable_auto_tuning is false"));
+        if let Some(settings) = pair("enable_auto_tuning", "auto_tuning_seconds") {
+            let [enabled, _] = settings;
+            if enabled.text == "false" {
+                return Some(of(settings, "expected none where enable_auto_tuning is false"));
+            }
         }
         self.pool_contradiction()
     }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::super::MetalSource;
 use super::*;
 
 /// Two members of an object that contradict each other.
@@ -53,7 +52,7 @@ fn of_two_fields_that_contradict_each_other_the_nearer_one_holds() {
                         continue;
                     }
                     let lines = found.unwrap();
-                    let (holds, left) = match near as u8 > far as u8 {
+                    let (holds, left) = match near > far {
                         true => (field(nearer), field(farther)),
                         false => (field(farther), field(nearer)),
                     };

@@ -52,7 +52,7 @@ const POWER_FIELDS: &[&str] = &[
 ];
 
 /// Where a field was found, the farthest from the model first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MetalSource {
     /// The server's flag `--backend-config`, for the backend `metal`.
     Backend,
