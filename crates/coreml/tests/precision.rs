@@ -12,7 +12,8 @@ use galatea_formats::coreml::{load, write_package};
 use galatea_formats::npy::read_npz;
 use galatea_graph::{Attributes, Fact, Graph, ONNX_DOMAIN, converted};
 use galatea_runtime::quantize::{
-    NamedInputs, OutputComparison, QuantizeContext, RangeMethod, compare,
+    NamedInputs, OutputComparison, QuantizeContext, QuantizeMode, QuantizeOptions, RangeMethod,
+    compare, quantize,
 };
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -91,6 +92,22 @@ fn digits_are_read_alike_with_few_bits() {
         println!("{name}: {found:?}");
         assert_eq!((found.likeness.rows, found.broken), (450, 0), "{name}");
         assert!(found.likeness.top1 >= least, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn digits_whose_codes_are_found_as_they_run_are_read_alike() {
+    let test = [sample("IMAGE", images("test").0)];
+    let graph = with_samples(&[], |context| {
+        let options = QuantizeOptions::new(QuantizeMode::Dynamic);
+        quantize(&digits(), context, &options, &mut |_| {}).unwrap().graph
+    });
+    assert!(graph.nodes.iter().any(|node| node.op_type == "DynamicQuantizeLinear"));
+    for level in [OptimiseLevel::O1, OptimiseLevel::O2, OptimiseLevel::O3] {
+        let options = ConvertOptions { level, ..ConvertOptions::default() };
+        let found = compared(&graph, &options, &test);
+        assert_eq!((found.likeness.rows, found.broken), (450, 0), "{level}");
+        assert!(found.likeness.top1 >= 0.99 && found.relative < 0.1, "{level}: {found:?}");
     }
 }
 
