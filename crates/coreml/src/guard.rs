@@ -1,7 +1,7 @@
 //! A program of FP16 that the interpreter runs, beside what runs the partition in FP32.
 //!
 //! Results of the first runs are compared with FP32's, whatever an accuracy probe has found on inputs that were made for
-//! it, and so are those of inputs that reach farther than all before. Of the other runs a few are compared in the
+//! it, and so are those of inputs of other magnitudes than all before. Of the other runs a few are compared in the
 //! background, and each is looked through for elements that are no finite numbers. A program that gives such where FP32
 //! has numbers, or is off, is given up, and the session's other providers serve.
 

@@ -1,8 +1,8 @@
 //! Magnitudes of the inputs that a program was compared on: results of others like them are trusted.
 //!
 //! What FP16 makes of a graph is wrong where values leave its range, and how far they go depends on the inputs'
-//! magnitudes and lengths. A program that was right on some inputs is compared anew on inputs that are twice as large or
-//! long, or half as large, so that few runs are compared and no range is served unseen.
+//! magnitudes and lengths. A program that was right on some inputs is compared anew on inputs between other powers of two,
+//! or twice as long, so that few runs are compared and no range is served unseen.
 
 use galatea_graph::{Datum, converted};
 use galatea_tensor::{DataType, Tensor, f16};
@@ -10,8 +10,9 @@ use galatea_tensor::{DataType, Tensor, f16};
 /// The largest number of FP16.
 const LARGEST: f64 = 65_504.0;
 
-/// The factor between magnitudes that are taken for the same.
-const ALIKE: f64 = 2.0;
+/// The exponents of powers of two that are told apart: 64 from the first one on.
+const FIRST_EXPONENT: f64 = -40.0;
+const LAST_EXPONENT: f64 = 23.0;
 
 /// The first run of those that are sampled; each later one has twice its number.
 const FIRST_SAMPLE: u64 = 4;
@@ -68,18 +69,18 @@ fn largest(tensor: &Tensor) -> f64 {
     if most.is_nan() { f64::INFINITY } else { most }
 }
 
-/// The least and the most of magnitudes that were compared.
-#[derive(Clone, Copy, Debug)]
-struct MagnitudeRange {
-    least: f64,
-    most: f64,
+/// The bit of a magnitude above zero: one for each power of two.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 63")]
+fn octave(size: f64) -> u64 {
+    let exponent = size.log2().floor().clamp(FIRST_EXPONENT, LAST_EXPONENT);
+    1 << ((exponent - FIRST_EXPONENT) as u32)
 }
 
 /// Inputs that a program was compared on, and the count of its runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ComparedInputs {
-    /// The range of each input of floats; none where it was only zeros.
-    ranges: Vec<Option<MagnitudeRange>>,
+    /// The octaves of each input of floats, a bit for each.
+    octaves: Vec<u64>,
     elements: usize,
     runs: u64,
     /// True if the first inputs count as compared: the program was found right before.
@@ -99,10 +100,8 @@ impl ComparedInputs {
             self.add(inputs);
         }
         let alike = |(at, &size): (usize, &f64)| {
-            let range = self.ranges.get(at).copied().flatten();
-            let within =
-                |range: MagnitudeRange| size <= range.most * ALIKE && size * ALIKE >= range.least;
-            size == 0.0 || range.is_some_and(within)
+            let octaves = self.octaves.get(at).copied().unwrap_or(0);
+            size == 0.0 || octaves & octave(size) != 0
         };
         let longer = self.elements > 0 && inputs.elements > self.elements.saturating_mul(2);
         !longer && inputs.floats.iter().enumerate().all(alike) || self.known
@@ -110,14 +109,11 @@ impl ComparedInputs {
 
     /// Adds inputs on which the program was right.
     pub(crate) fn add(&mut self, inputs: &InputMagnitudes) {
-        self.ranges.resize(self.ranges.len().max(inputs.floats.len()), None);
-        for (range, &size) in self.ranges.iter_mut().zip(&inputs.floats) {
-            if size == 0.0 {
-                continue;
+        self.octaves.resize(self.octaves.len().max(inputs.floats.len()), 0);
+        for (octaves, &size) in self.octaves.iter_mut().zip(&inputs.floats) {
+            if size > 0.0 {
+                *octaves |= octave(size);
             }
-            let known = range.unwrap_or(MagnitudeRange { least: size, most: size });
-            *range =
-                Some(MagnitudeRange { least: known.least.min(size), most: known.most.max(size) });
         }
         self.elements = self.elements.max(inputs.elements);
     }
@@ -165,22 +161,23 @@ mod tests {
     }
 
     #[test]
-    fn inputs_twice_as_large_or_long_are_not_covered() {
+    fn inputs_of_another_magnitude_or_twice_as_long_are_not_covered() {
         let mut compared = ComparedInputs::default();
         assert!(!compared.cover(&of(&[1.0, 0.0])) && compared.cover(&of(&[0.0])));
         compared.add(&of(&[1.0, 0.0]));
-        for covered in [&[1.0, 0.1][..], &[-2.0], &[0.5], &[0.0; 4]] {
+        for covered in [&[1.0, 0.1][..], &[-1.9], &[1.5], &[0.0; 4]] {
             assert!(compared.cover(&of(covered)), "{covered:?}");
         }
-        for new in [&[2.1][..], &[0.4], &[1e9], &[f32::NAN], &[1.0; 5]] {
+        for new in [&[2.1][..], &[0.9], &[1e9], &[1e-30], &[f32::NAN], &[1.0; 5]] {
             assert!(!compared.cover(&of(new)), "{new:?}");
         }
         compared.add(&of(&[100.0, 0.0]));
-        assert!(compared.cover(&of(&[20.0])) && !compared.cover(&of(&[201.0])));
+        assert!(compared.cover(&of(&[127.0])) && !compared.cover(&of(&[201.0])));
+        assert!(!compared.cover(&of(&[20.0])), "between what was compared");
         // One that was right before is taken at its word once.
         let mut known = ComparedInputs::known_before();
         assert!(known.cover(&of(&[0.0])) && known.cover(&of(&[5.0])));
-        assert!(known.cover(&of(&[9.0])) && !known.cover(&of(&[11.0])));
+        assert!(known.cover(&of(&[7.0])) && !known.cover(&of(&[11.0])));
     }
 
     #[test]

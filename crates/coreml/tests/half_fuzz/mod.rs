@@ -95,7 +95,8 @@ fn no_random_graph_is_answered_wrong() {
     let mut operators = OrderedSet::new();
     for seed in 0..count() {
         let mut grower = Grower::grown(seed);
-        let Ok(exact) = Session::new(grower.graph.clone(), &cpu(), &single(OptimiseLevel::O2))
+        // With the fusions of the session: one may have numbers where the operators have none.
+        let Ok(exact) = Session::new(grower.graph.clone(), &cpu(), &single(OptimiseLevel::O1))
         else {
             continue;
         };
