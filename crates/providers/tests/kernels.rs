@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::{Maker, check_node, check_outputs, floats, ints};
 use galatea_graph::AttributeValue;
-use galatea_runtime::Run;
+use galatea_runtime::{Precision, Run};
 use galatea_tensor::Tensor;
 
 fn text(value: &str) -> AttributeValue {
@@ -85,6 +85,33 @@ fn products_with_constant_and_changing_matrices_equal_the_reference() {
     let trans = [("trans_b", AttributeValue::Int(1))];
     let b = floats(&[3, 6, 8], 2);
     check_node("ai.galatea:FusedMatMul", &trans, &[a, b], &[], "fused_matmul-f32-batched");
+}
+
+#[test]
+fn factors_of_products_and_of_what_is_added_are_part_of_the_kernel() {
+    let number = |name, value| (name, AttributeValue::Float(value));
+    let factors = [number("alpha", 0.5), number("beta", -2.0)];
+    let constants = [floats(&[64, 33], 2), floats(&[33], 3)];
+    for rows in [1, 9] {
+        let x = floats(&[rows, 64], 1);
+        check_node("Gemm", &factors, std::slice::from_ref(&x), &constants, "gemm-f32-packed");
+        // What is added need not be a constant.
+        let mut maker = support::Maker::new();
+        let (x, w) = (maker.input("x", x), maker.constant(floats(&[64, 33], 2)));
+        let c = maker.input("c", floats(&[1, 33], 3));
+        let y = maker.node("Gemm", &factors, &[x, w, c], 1);
+        support::assert_kernel(&maker.check(&y, 64).1, "gemm-f32-packed");
+    }
+    for (precision, kernel) in
+        [(Precision::Bf16, "gemm-bf16-packed"), (Precision::Fp16, "gemm-fp16-packed")]
+    {
+        let mut maker = support::Maker::new();
+        maker.precision = precision;
+        let x = maker.input("x", floats(&[9, 64], 1));
+        let (w, c) = (maker.constant(floats(&[64, 33], 2)), maker.constant(floats(&[33], 3)));
+        let y = maker.node("Gemm", &factors, &[x, w, c], 1);
+        support::assert_kernel(&maker.check_within(&y, 0.1), kernel);
+    }
 }
 
 #[test]

@@ -122,18 +122,17 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     },
 ];
 
-fn supports_gemm(view: &CpuNodeView<'_>) -> Result<(), String> {
+pub(super) fn supports_gemm(view: &CpuNodeView<'_>) -> Result<(), String> {
     let op = view.operator::<Gemm>()?;
-    let one = |factor: f32| factor.to_bits() == 1.0_f32.to_bits();
-    if op.trans_a || (view.has(2) && !one(op.beta)) {
-        return Err("the kernel takes A as it is and C unscaled".into());
+    if op.trans_a {
+        return Err("the kernel takes A as it is".into());
     }
     supports_packed(view)
 }
 
 fn gemm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<Gemm>()?;
-    packed(view, op.trans_b, op.alpha, ProductTailSpec::default())
+    packed(view, op.trans_b, op.alpha, ProductTailSpec::of_gemm(op))
 }
 
 fn fused_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
@@ -151,7 +150,7 @@ fn supports_fp16(view: &CpuNodeView<'_>) -> Result<(), String> {
     supports_packed(view)
 }
 
-fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
+pub(super) fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let lead = weights.shape().len().saturating_sub(2);
@@ -232,7 +231,8 @@ impl PackedProductWeights {
         tail: ProductTail,
     ) -> Result<(), OpError> {
         let ((k, n), exec) = (self.size(), call.exec);
-        let (epilogue, beside) = tail.epilogue(call)?;
+        let mut scaled = Vec::new();
+        let (epilogue, beside) = tail.epilogue(call, &mut scaled)?;
         match self {
             Self::Floats(b) => {
                 let a = call.input::<f32>(0)?;
@@ -267,22 +267,35 @@ impl PackedProductWeights {
 }
 
 /// Operations after a matrix multiplication.
-#[derive(Clone, Copy, Default)]
-struct ProductTailSpec {
+#[derive(Clone, Copy)]
+pub(super) struct ProductTailSpec {
     join: MatrixJoin,
     activation: ActivationFunction,
+    /// The factor of the bias.
+    bias_factor: f32,
+}
+
+impl Default for ProductTailSpec {
+    fn default() -> Self {
+        let activation = ActivationFunction::default();
+        Self { join: MatrixJoin::default(), activation, bias_factor: 1.0 }
+    }
 }
 
 impl ProductTailSpec {
-    fn of(op: &FusedMatMul) -> Self {
+    pub(super) fn of(op: &FusedMatMul) -> Self {
         let join = if op.gated { MatrixJoin::Multiply } else { MatrixJoin::Add };
-        Self { join, activation: fused(op.activation) }
+        Self { join, activation: fused(op.activation), ..Self::default() }
+    }
+
+    pub(super) fn of_gemm(op: &Gemm) -> Self {
+        Self { bias_factor: op.beta, ..Self::default() }
     }
 }
 
 /// Where the epilogue's operands come from.
 #[derive(Clone, Copy)]
-struct ProductTail {
+pub(super) struct ProductTail {
     bias: bool,
     residual: bool,
     columns: usize,
@@ -291,7 +304,11 @@ struct ProductTail {
 
 impl ProductTail {
     /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
-    fn bind(shapes: &NodeShapes, product: &[usize], last: ProductTailSpec) -> Result<Self, String> {
+    pub(super) fn bind(
+        shapes: &NodeShapes,
+        product: &[usize],
+        last: ProductTailSpec,
+    ) -> Result<Self, String> {
         let columns = product.last().copied().unwrap_or(1);
         let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
         let is_row = |bias: &[usize]| {
@@ -309,11 +326,21 @@ impl ProductTail {
         Ok(Self { bias: present(2), residual: present(3), columns, last })
     }
 
-    fn epilogue<'a>(
+    /// The epilogue of a call; `scaled` keeps a bias that has a factor.
+    pub(super) fn epilogue<'b, 'a: 'b>(
         self,
         call: &StepCall<'a>,
-    ) -> Result<(GemmEpilogue<'a>, Option<Bf16Summand<'a>>), OpError> {
-        let bias = if self.bias { Some(call.input::<f32>(2)?) } else { None };
+        scaled: &'b mut Vec<f32>,
+    ) -> Result<(GemmEpilogue<'b>, Option<Bf16Summand<'b>>), OpError> {
+        let factor = self.last.bias_factor;
+        let bias = match self.bias {
+            false => None,
+            true if factor.to_bits() == 1.0_f32.to_bits() => Some(call.input::<f32>(2)?),
+            true => {
+                scaled.extend(call.input::<f32>(2)?.iter().map(|bias| bias * factor));
+                Some(&scaled[..])
+            }
+        };
         let epilogue = GemmEpilogue { bias, residual: None, activation: self.last.activation };
         if !self.residual {
             return Ok((epilogue, None));
@@ -370,7 +397,8 @@ impl PackedProduct {
         CpuStep::new(move |call| {
             let a = call.input::<f32>(0)?;
             let weights = call.input::<f32>(1)?;
-            let (epilogue, _) = tail.epilogue(call)?;
+            let mut scaled = Vec::new();
+            let (epilogue, _) = tail.epilogue(call, &mut scaled)?;
             let mut c = call.output::<f32>(0)?;
             let rows = Factor { data: a, stride: k, orientation: OperandOrientation::Plain };
             let columns = Factor { data: weights, stride, orientation };
@@ -417,7 +445,8 @@ impl PackedProduct {
         let step = CpuStep::new(move |call| {
             let data = HalvedWeights::elements(call.reals(0)?);
             let weights = call.input::<f32>(1)?;
-            let (epilogue, beside) = tail.epilogue(call)?;
+            let mut scaled = Vec::new();
+            let (epilogue, beside) = tail.epilogue(call, &mut scaled)?;
             let mut scratch = call.scratch_if(m * n + BEHIND_SUMS)?;
             let (sums, _) = scratch.split(m * n + BEHIND_SUMS);
             let rows = bnns::BnnsFactor { data, stride: k, orientation: OperandOrientation::Plain };
@@ -536,7 +565,8 @@ impl CpuKernel for BatchedProduct {
         Ok(CpuStep::new(move |call| {
             let a = call.input::<f32>(0)?;
             let b = call.input::<f32>(1)?;
-            let (epilogue, _) = tail.epilogue(call)?;
+            let mut scaled = Vec::new();
+            let (epilogue, _) = tail.epilogue(call, &mut scaled)?;
             let mut c = call.output::<f32>(0)?;
             let a =
                 BatchedOperand { data: a, offsets: &a_offsets, ld: k, trans: Transposition::No };
