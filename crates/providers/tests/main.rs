@@ -28,5 +28,6 @@ mod quantize;
 mod quantized;
 mod reduced;
 mod schedules;
+mod sparse;
 mod support;
 mod tune;

@@ -2,6 +2,7 @@
 
 use super::winograd::{self, TileSide};
 use super::{ConvParams, direct, volume};
+use crate::gemm::{SparseLayout, ZeroPattern};
 use crate::isa::Isa;
 
 /// A way to compute a convolution.
@@ -20,6 +21,8 @@ pub enum CpuConvAlgorithm {
     Winograd4,
     /// Minimal filtering with tiles of 6 x 6 outputs.
     Winograd6,
+    /// [`CpuConvAlgorithm::Packed`] with weights without most of their zeros.
+    Sparse(SparseLayout),
 }
 
 /// Bytes of weights that come from memory while a vector is multiplied and added once.
@@ -49,13 +52,15 @@ impl CpuConvAlgorithm {
             Self::Winograd2 => "winograd2",
             Self::Winograd4 => "winograd4",
             Self::Winograd6 => "winograd6",
+            Self::Sparse(layout) => layout.name(),
         }
     }
 
     /// The algorithm of that [`CpuConvAlgorithm::name`].
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|algorithm| algorithm.name() == name)
+        let sparse = SparseLayout::ALL.map(Self::Sparse);
+        ALL.into_iter().chain(sparse).find(|algorithm| algorithm.name() == name)
     }
 
     /// Returns whether the algorithm computes such convolutions.
@@ -63,6 +68,7 @@ impl CpuConvAlgorithm {
     pub fn fits(self, params: &ConvParams) -> bool {
         match self {
             Self::Packed => !params.is_depthwise(),
+            Self::Sparse(_) => params.groups == 1,
             Self::Direct => direct::fits(params),
             Self::Depthwise => params.is_depthwise(),
             Self::Winograd2 | Self::Winograd4 | Self::Winograd6 => winograd::fits(params),
@@ -131,6 +137,51 @@ pub fn candidates(
     let mut found: Vec<_> = ALL.into_iter().filter(|algorithm| algorithm.fits(params)).collect();
     found.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
     found
+}
+
+/// Greatest error beside the size of a result that minimal filtering with the largest tiles may be
+/// expected to have, as root mean squares: a sixteenth of what a result loses that is rounded to FP16.
+const MAX_EXPECTED_ERROR: f64 = 1.0 / 65_536.0;
+
+/// Returns whether an algorithm keeps the error of sums near that of a plain product, for weights in
+/// ONNX's order. Only the largest tiles of minimal filtering may not, by what is expected of the
+/// weights.
+///
+/// # Panics
+/// Panics when `weights` has another length than `params` says.
+#[must_use]
+pub fn is_accurate(algorithm: CpuConvAlgorithm, params: &ConvParams, weights: &[f32]) -> bool {
+    let Some(side) = algorithm.side().filter(|_| algorithm == CpuConvAlgorithm::Winograd6) else {
+        return true;
+    };
+    algorithm.fits(params) && winograd::expected_error(params, side, weights) <= MAX_EXPECTED_ERROR
+}
+
+/// Sparse forms of the algorithm with packed weights that are likely faster for images of `size` than
+/// every dense algorithm that [`choose`] may give, the best first.
+///
+/// # Panics
+/// Panics when `params` contradicts itself.
+#[must_use]
+pub fn sparse_candidates(
+    isa: Isa,
+    params: &ConvParams,
+    batch: usize,
+    size: [usize; 3],
+    zeros: &ZeroPattern,
+) -> Vec<CpuConvAlgorithm> {
+    params.check();
+    if params.groups != 1 {
+        return Vec::new();
+    }
+    let [depth, height, width] = params.output_size(size);
+    let pixels = volume(&[batch, depth, height, width]);
+    let dense = choose(isa, params, batch, size).cost(isa, params, batch, size);
+    let packed = CpuConvAlgorithm::Packed.cost(isa, params, batch, size);
+    let wins = |layout: &SparseLayout| {
+        zeros.share(pixels, *layout).is_some_and(|share| share * packed < 0.9 * dense)
+    };
+    zeros.layouts(pixels).into_iter().filter(wins).map(CpuConvAlgorithm::Sparse).collect()
 }
 
 /// The algorithm that is likely the fastest for images of `size`, of those that keep the error of

@@ -16,12 +16,14 @@ use half::bf16;
 
 use crate::KernelContext;
 use crate::gemm::{
-    DenseRows, GemmEpilogue, GemmProduct, PackedB, TileFinish, Transposition, check_matrix,
-    depth_blocks, multiply,
+    DenseRows, GemmEpilogue, GemmProduct, PackedB, PackedSparse, PlainMatrix, TileFinish,
+    Transposition, ZeroPattern, check_matrix, depth_blocks, multiply, multiply_packed_sparse,
+    promises_zeros,
 };
 use crate::isa::Isa;
+use crate::matrix::{MatrixSize, StridedMatrix};
 use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
-pub use algorithm::{CpuConvAlgorithm, candidates, choose};
+pub use algorithm::{CpuConvAlgorithm, candidates, choose, is_accurate, sparse_candidates};
 pub use chain::{ChainLink, ConvChainSpec, conv_chain};
 use galatea_tensor::Tensor;
 pub(crate) use rows::{ConvWindow, ImageRows};
@@ -141,6 +143,8 @@ pub struct PackedConv {
 enum ConvWeights {
     /// One matrix (taps x in-channels, out-channels) per group.
     Dense(Vec<PackedB>),
+    /// The same without most zeros, for one group.
+    Sparse(PackedSparse),
     /// Tap after tap, one value per channel.
     Depthwise(PackedStorage),
     /// One matrix (in-channels, out-channels) per point.
@@ -192,6 +196,12 @@ impl PackedConv {
             (None, CpuConvAlgorithm::Depthwise) => {
                 ConvWeights::Depthwise(pack_depthwise(&params, weights))
             }
+            (None, CpuConvAlgorithm::Sparse(layout)) => {
+                let rows = weight_rows(&params, weights);
+                let packed = PackedSparse::pack(isa, rows_matrix(&params, &rows), layout);
+                assert!(packed.is_some(), "convolution: {} of these weights", layout.name());
+                packed.map_or(ConvWeights::Dense(Vec::new()), ConvWeights::Sparse)
+            }
             (None, _) => ConvWeights::Dense(pack_dense(isa, &params, weights)),
         };
         Self { params, algorithm, isa, weights }
@@ -224,6 +234,14 @@ impl PackedConv {
                 at += data.as_slice().len();
                 ConvWeights::Depthwise(data)
             }
+            (None, CpuConvAlgorithm::Sparse(layout)) => {
+                let size = MatrixSize {
+                    rows: params.taps() * params.in_channels,
+                    columns: params.out_channels,
+                };
+                at = all.elements();
+                ConvWeights::Sparse(PackedSparse::from_data(isa, size, layout, all, 0)?)
+            }
             (None, _) => {
                 let merged = params.merged(isa);
                 let (cin, cout) = merged.group_channels();
@@ -254,7 +272,9 @@ impl PackedConv {
                 self.matrices().iter().all(|matrix| depth_blocks(matrix.k()).count() == 1)
             }
             // Their tiles overlap at the end of a line.
-            CpuConvAlgorithm::Direct | CpuConvAlgorithm::Depthwise => false,
+            CpuConvAlgorithm::Direct
+            | CpuConvAlgorithm::Depthwise
+            | CpuConvAlgorithm::Sparse(_) => false,
             CpuConvAlgorithm::Winograd2
             | CpuConvAlgorithm::Winograd4
             | CpuConvAlgorithm::Winograd6 => true,
@@ -266,7 +286,7 @@ impl PackedConv {
         match &self.weights {
             ConvWeights::Dense(matrices) => matrices,
             ConvWeights::Winograd(weights) => std::slice::from_ref(&weights.matrix),
-            ConvWeights::Depthwise(_) => &[],
+            ConvWeights::Depthwise(_) | ConvWeights::Sparse(_) => &[],
         }
     }
 
@@ -275,6 +295,7 @@ impl PackedConv {
     pub fn data(&self) -> Vec<&[f32]> {
         match &self.weights {
             ConvWeights::Depthwise(data) => vec![data.as_slice()],
+            ConvWeights::Sparse(packed) => vec![packed.data()],
             _ => self.matrices().iter().map(PackedB::data).collect(),
         }
     }
@@ -284,6 +305,7 @@ impl PackedConv {
     pub fn is_mapped(&self) -> bool {
         match &self.weights {
             ConvWeights::Depthwise(data) => data.is_mapped(),
+            ConvWeights::Sparse(packed) => packed.is_mapped(),
             _ => self.matrices().iter().all(PackedB::is_mapped),
         }
     }
@@ -351,6 +373,42 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
     (0..merged.groups).map(pack).collect()
 }
 
+/// Weights of a convolution of one group as rows of taps and in-channels, one per out-channel.
+fn weight_rows(params: &ConvParams, weights: &[f32]) -> Vec<f32> {
+    let (taps, cin) = (params.taps(), params.in_channels);
+    let mut rows = vec![0.0; weights.len()];
+    for (row, w) in
+        rows.chunks_exact_mut((taps * cin).max(1)).zip(weights.chunks_exact((taps * cin).max(1)))
+    {
+        for (i, &w) in w.iter().enumerate() {
+            row[i % taps * cin + i / taps] = w;
+        }
+    }
+    rows
+}
+
+fn rows_matrix<'a>(params: &ConvParams, rows: &'a [f32]) -> PlainMatrix<'a> {
+    let k = params.taps() * params.in_channels;
+    let data = StridedMatrix::new(rows, k);
+    PlainMatrix { data, k, n: params.out_channels, trans: Transposition::Yes }
+}
+
+/// Looks for the zeros of weights in ONNX's order; `None` where there are too few to be of use, or the
+/// channels fall into groups.
+///
+/// # Panics
+/// Panics when `weights` has another length than `params` says.
+#[must_use]
+pub fn weight_zeros(isa: Isa, params: &ConvParams, weights: &[f32]) -> Option<ZeroPattern> {
+    if params.groups != 1 || !promises_zeros(weights) {
+        return None;
+    }
+    if params.taps() == 1 {
+        return ZeroPattern::of(isa, &rows_matrix(params, weights));
+    }
+    ZeroPattern::of(isa, &rows_matrix(params, &weight_rows(params, weights)))
+}
+
 /// Sizes of the images of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageBatch<const AXES: usize = 3> {
@@ -403,6 +461,22 @@ pub fn conv(
         ConvWeights::Winograd(weights) => unsafe {
             winograd::run(exec, &window, x, batch, weights, y, finish);
         },
+        ConvWeights::Sparse(b) => {
+            let (m, n, k) = (pixels, b.n(), b.k());
+            let c_stride = p.out_channels;
+            let (c, source) = (y, b.as_source());
+            if p.is_pointwise() {
+                let a = DenseRows::new(x.as_ptr(), p.in_channels);
+                let product = GemmProduct { m, n, k, a, b: source, c, c_stride, finish };
+                // SAFETY: as above.
+                unsafe { multiply_packed_sparse(exec, &product, b) };
+            } else {
+                let a = ImageRows::new(&window, x.as_ptr());
+                let product = GemmProduct { m, n, k, a, b: source, c, c_stride, finish };
+                // SAFETY: as above.
+                unsafe { multiply_packed_sparse(exec, &product, b) };
+            }
+        }
         ConvWeights::Dense(groups) => {
             if let (CpuConvAlgorithm::Direct, [b]) = (packed.algorithm, &groups[..]) {
                 // SAFETY: as above; the algorithm fits the parameters.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::gemm::SparseLayout;
 use crate::gemm::test_values as values;
 use crate::{ActivationFunction, ThreadPool};
 use galatea_tensor::Tensor;
@@ -225,5 +226,108 @@ proptest! {
             kernel, stride, dilation, pads_begin, pads_end, groups,
         };
         check(p, batch, size, 2);
+    }
+}
+
+/// Weights of which `keep` chooses those that are not zero, by out-channel and place.
+fn sparse_weights(p: &ConvParams, keep: impl Fn(usize, usize) -> bool) -> Vec<f32> {
+    let each = p.in_channels * p.taps();
+    let mut w = values(p.out_channels * each, 1);
+    for (i, w) in w.iter_mut().enumerate() {
+        // Place among the channels of a tap.
+        let (channel, tap) = (i % each / p.taps(), i % p.taps());
+        if !keep(i / each, tap * p.in_channels + channel) {
+            *w = 0.0;
+        }
+    }
+    w
+}
+
+#[test]
+fn sparse_convolutions_equal_the_reference() {
+    let layers =
+        [params([64, 80], 1, 1, 0, 1), params([16, 70], 3, 1, 1, 1), params([8, 33], 3, 2, 1, 1)];
+    for p in layers {
+        let w = sparse_weights(&p, |out, row| (row + out / 16) % 4 < 2);
+        let (batch, size) = (2, [1, 9, 7]);
+        let x = values(batch * 63 * p.in_channels, 2);
+        let want = reference(&p, &w, &x, batch, size);
+        for isa in Isa::available() {
+            for threads in [1, 2] {
+                let pool = ThreadPool::new(threads);
+                let exec = KernelContext { pool: &pool, isa };
+                assert_eq!(weight_zeros(isa, &p, &w).is_some(), w.len() >= 4096);
+                for layout in
+                    [SparseLayout::Strips(1), SparseLayout::TwoOfFour, SparseLayout::Columns]
+                {
+                    let algorithm = CpuConvAlgorithm::Sparse(layout);
+                    assert_eq!(CpuConvAlgorithm::of_name(algorithm.name()), Some(algorithm));
+                    let first = PackedConv::pack_with(isa, p, &w, algorithm);
+                    let all = Tensor::vector(first.data().concat());
+                    let packed = PackedConv::from_data(isa, p, algorithm, &all).unwrap();
+                    let mut y = vec![f32::NAN; want.len()];
+                    conv(exec, &packed, &x, batch, size, &mut y, &GemmEpilogue::default());
+                    let tolerance = 3e-7 * (p.in_channels * p.taps() + 4) as f64;
+                    for (g, w) in y.iter().zip(&want) {
+                        let near = (f64::from(*g) - w).abs() <= tolerance;
+                        assert!(near, "{} {algorithm:?} {p:?}: {g} {w}", isa.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_weights_are_chosen_where_they_are_fewer_than_any_dense_algorithm_multiplies() {
+    let isa = Isa::detect();
+    let size = [1, 28, 28];
+    let pointwise = params([256, 256], 1, 1, 0, 1);
+    let w = sparse_weights(&pointwise, |out, row| (row / 8 + out / 64) % 4 == 0);
+    let zeros = weight_zeros(isa, &pointwise, &w).unwrap();
+    let found = sparse_candidates(isa, &pointwise, 1, size, &zeros);
+    assert!(matches!(found.first(), Some(CpuConvAlgorithm::Sparse(_))), "{found:?}");
+    // Minimal filtering leaves out more products than half of the weights are.
+    let square = params([128, 128], 3, 1, 1, 1);
+    let w = sparse_weights(&square, |out, row| (row / 8 + out / 64) % 2 == 0);
+    let zeros = weight_zeros(isa, &square, &w).unwrap();
+    assert_eq!(sparse_candidates(isa, &square, 1, size, &zeros), []);
+    let w = sparse_weights(&square, |out, row| (row / 8 + out / 64) % 16 == 0);
+    let zeros = weight_zeros(isa, &square, &w).unwrap();
+    assert!(!sparse_candidates(isa, &square, 1, size, &zeros).is_empty());
+}
+
+#[test]
+fn the_largest_tiles_are_allowed_where_weights_keep_their_error_small() {
+    let p = params([64, 64], 3, 1, 1, 1);
+    let scattered = values(64 * 64 * 9, 3);
+    assert!(is_accurate(CpuConvAlgorithm::Winograd6, &p, &scattered));
+    // One large weight for sums of very many small ones: the error of the large is theirs.
+    let wide = params([4096, 8], 3, 1, 1, 1);
+    assert!(!is_accurate(CpuConvAlgorithm::Winograd6, &wide, &values(4096 * 8 * 9, 3)));
+    for algorithm in [CpuConvAlgorithm::Packed, CpuConvAlgorithm::Winograd4] {
+        assert!(is_accurate(algorithm, &wide, &values(4096 * 8 * 9, 3)));
+    }
+    let strided = params([64, 64], 3, 2, 1, 1);
+    assert!(!is_accurate(CpuConvAlgorithm::Winograd6, &strided, &scattered));
+}
+
+#[test]
+fn the_expected_error_is_near_that_which_is_measured() {
+    let pool = ThreadPool::new(2);
+    for (cin, size) in [(32, [1, 12, 12]), (160, [1, 18, 12])] {
+        let p = params([cin, 24], 3, 1, 1, 1);
+        let w = values(24 * cin * 9, 5);
+        let x = values(size.iter().product::<usize>() * cin, 6);
+        let want = reference(&p, &w, &x, 1, size);
+        let exec = KernelContext { pool: &pool, isa: Isa::detect() };
+        let packed = PackedConv::pack_with(exec.isa, p, &w, CpuConvAlgorithm::Winograd6);
+        let mut y = vec![0.0; want.len()];
+        conv(exec, &packed, &x, 1, size, &mut y, &GemmEpilogue::default());
+        let square = |all: &mut dyn Iterator<Item = f64>| all.map(|x| x * x).sum::<f64>().sqrt();
+        let error = square(&mut y.iter().zip(&want).map(|(y, want)| f64::from(*y) - want));
+        let measured = error / square(&mut want.iter().copied());
+        let expected = winograd::expected_error(&p, winograd::TileSide::Six, &w);
+        assert!(measured < expected && expected < 20.0 * measured, "{measured} {expected}");
     }
 }

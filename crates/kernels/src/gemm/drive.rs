@@ -2,7 +2,8 @@
 
 use super::epilogue::TileFinish;
 use super::micro::{A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, block, thin};
-use super::pack::{BSource, DenseRows, RowSource, SharedPanelBlock};
+use super::pack::{BSource, DenseRows, PanelBlock, RowSource, SharedPanelBlock, SparseBlock};
+use super::sparse::{multiply_sparse, multiply_sparse_thin};
 use crate::KernelContext;
 use crate::isa::{Isa, IsaKernel, Simd};
 use crate::matrix::{IndexSpan, MatrixSize, ProductSize, StridedMatrix};
@@ -44,6 +45,8 @@ pub(crate) struct GemmProduct<A> {
 /// A block of depth: some adjacent terms of all sums.
 #[derive(Clone, Copy)]
 pub(crate) struct DepthBlock {
+    /// Its number.
+    pub(crate) index: usize,
     /// The first term.
     pub(crate) start: usize,
     pub(crate) terms: usize,
@@ -70,16 +73,19 @@ fn placed_rows(k: usize, tile_rows: usize) -> usize {
     (FIRST_LEVEL_BYTES / (k * size_of::<f32>()).max(1) / tile_rows * tile_rows).max(4 * tile_rows)
 }
 
-/// Blocks of depth. A product of depth 0 has one empty
-/// block, so that its epilogue still runs.
+/// Blocks of depth, whole groups of four terms where the depth is a multiple of four. A product of
+/// depth 0 has one empty block, so that its epilogue still runs.
 #[inline(always)]
 pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = DepthBlock> + Clone {
     let blocks = k.div_ceil(K_BLOCK).max(1);
+    let unit = if k.is_multiple_of(4) { 4 } else { 1 };
+    let cut = move |i: usize| k / unit * i / blocks * unit;
     (0..blocks).map(move |i| {
-        let start = k * i / blocks;
+        let start = cut(i);
         DepthBlock {
+            index: i,
             start,
-            terms: k * (i + 1) / blocks - start,
+            terms: cut(i + 1) - start,
             is_first: i == 0,
             is_last: i + 1 == blocks,
         }
@@ -196,7 +202,7 @@ impl<A: RowSource> GemmPart<'_, A> {
         let width = S::LANES * S::TILE_VECTORS;
         let b = &self.product.b;
         let panel = |column: usize| width.min(self.product.n - column).next_multiple_of(S::LANES);
-        // Blocks differ by one term at most, so the length of this one does for the next.
+        // Blocks differ by four terms at most, so the length of this one does for the next.
         if !is_end && !block.is_last {
             b.ahead(block.start + block.terms, block.terms, column, panel(column))
         } else if column + width < self.column_end {
@@ -225,7 +231,11 @@ impl<A: RowSource> GemmPart<'_, A> {
         let columns = (S::LANES * S::TILE_VECTORS).min(p.n - column);
         // SAFETY: the block is inside B and C, as `multiply`'s callers have checked.
         unsafe {
-            let panel = p.b.panel(s, depth.start, depth.terms, column, columns, self.scratch);
+            let sparse = p.b.as_sparse();
+            let panel = match sparse {
+                Some(_) => PanelBlock::NOTHING,
+                None => p.b.panel(s, depth.start, depth.terms, column, columns, self.scratch),
+            };
             let step = GemmStep {
                 k: depth.terms,
                 a: a.data,
@@ -239,7 +249,14 @@ impl<A: RowSource> GemmPart<'_, A> {
                 finish: depth.is_last.then(|| p.finish.shifted(rows.first, column)),
                 ahead,
             };
-            block(s, &step, rows.count);
+            match sparse {
+                Some(panels) => {
+                    let panel = column / (S::LANES * S::TILE_VECTORS);
+                    let place = SparseBlock { panel, block: depth.index };
+                    multiply_sparse(s, panels, place, &step, rows.count);
+                }
+                None => block(s, &step, rows.count),
+            }
         }
     }
 }
@@ -265,7 +282,11 @@ impl<A: RowSource> IsaKernel for ThinPart<'_, A> {
             // SAFETY: the panel is inside B and C, as `multiply`'s callers have checked; a packed
             // B needs no scratch.
             unsafe {
-                let panel = p.b.panel(s, 0, p.k, column, columns, std::ptr::null_mut());
+                let sparse = p.b.as_sparse();
+                let panel = match sparse {
+                    Some(_) => PanelBlock::NOTHING,
+                    None => p.b.panel(s, 0, p.k, column, columns, std::ptr::null_mut()),
+                };
                 let step = GemmStep {
                     k: p.k,
                     a: self.a,
@@ -279,7 +300,12 @@ impl<A: RowSource> IsaKernel for ThinPart<'_, A> {
                     finish: Some(p.finish.shifted(0, column)),
                     ahead: PrefetchStretch::NOTHING,
                 };
-                thin(s, &step, p.m);
+                match sparse {
+                    Some(panels) => {
+                        multiply_sparse_thin(s, panels, column / width, &step, p.m);
+                    }
+                    None => thin(s, &step, p.m),
+                }
             }
             column += width;
         }

@@ -392,7 +392,7 @@ pub(crate) unsafe fn thin<S: Simd>(s: S, step: &GemmStep, rows: usize) {
 /// # Safety
 /// The step's C is valid for `rows` rows of `columns`.
 #[inline(always)]
-unsafe fn late<S: Simd>(s: S, step: &GemmStep, rows: usize) {
+pub(super) unsafe fn late<S: Simd>(s: S, step: &GemmStep, rows: usize) {
     if let Some(activation) = step.finish.and_then(|f| f.late) {
         let on = ActivateRows {
             activation,

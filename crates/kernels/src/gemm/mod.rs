@@ -9,6 +9,7 @@ mod drive;
 mod epilogue;
 mod micro;
 mod pack;
+mod sparse;
 
 use crate::KernelContext;
 use crate::matrix::{MatrixSize, ProductSize, StridedMatrix};
@@ -28,6 +29,8 @@ pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };
 pub use pack::{PackedB, PackedFp16, Transposition};
+pub use sparse::{PackedSparse, PlainMatrix, SparseLayout, ZeroPattern, gemm_sparse};
+pub(crate) use sparse::{multiply_packed_sparse, promises_zeros};
 
 /// Checks that `len` elements hold `rows` rows of `columns`, `ld` apart.
 #[track_caller]

@@ -1,6 +1,7 @@
 //! Where the operands of a product come from: panels of B packed once, rows of A copied per block.
 
 use super::micro::{A_STRIDE, K_BLOCK, PrefetchStretch};
+use super::sparse::{PackedSparse, SparsePanels};
 use crate::isa::{Isa, IsaKernel, Simd};
 use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
 use galatea_tensor::Tensor;
@@ -17,7 +18,7 @@ pub enum Transposition {
 }
 
 /// Floats in a cache line: packed matrices may lie behind each other, each on a line of its own.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// The right-hand matrix of a product, cut into panels as wide as the register tile.
 ///
@@ -323,6 +324,21 @@ impl PackedFp16 {
     }
 }
 
+impl PackedSparse {
+    pub(crate) fn as_source(&self) -> BSource {
+        BSource { data: std::ptr::null(), form: PanelForm::Sparse(self.panels()) }
+    }
+}
+
+/// A place in a sparse matrix.
+#[derive(Clone, Copy)]
+pub(crate) struct SparseBlock {
+    /// The panel's number.
+    pub(crate) panel: usize,
+    /// The number of the block of depth.
+    pub(crate) block: usize,
+}
+
 /// The right-hand matrix as a task sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct BSource {
@@ -336,6 +352,8 @@ enum PanelForm {
     Packed { k: usize },
     /// The same of FP16, widened block by block into scratch.
     Halves { k: usize },
+    /// Panels without most zeros.
+    Sparse(SparsePanels),
     /// A matrix in memory, packed block by block into scratch.
     Raw { ld: usize, trans: Transposition },
 }
@@ -352,13 +370,27 @@ pub(crate) struct PanelBlock {
     pub(crate) stride: usize,
 }
 
+impl PanelBlock {
+    /// No panel: a sparse matrix has lists.
+    pub(crate) const NOTHING: Self = Self { data: std::ptr::null(), stride: 0 };
+}
+
 impl BSource {
     pub(crate) fn raw(data: *const f32, ld: usize, trans: Transposition) -> Self {
         Self { data, form: PanelForm::Raw { ld, trans } }
     }
 
     pub(crate) fn is_packed(&self) -> bool {
-        matches!(self.form, PanelForm::Packed { .. })
+        matches!(self.form, PanelForm::Packed { .. } | PanelForm::Sparse(_))
+    }
+
+    /// The panels of a sparse matrix.
+    #[inline(always)]
+    pub(crate) fn as_sparse(&self) -> Option<&SparsePanels> {
+        match &self.form {
+            PanelForm::Sparse(panels) => Some(panels),
+            _ => None,
+        }
     }
 
     /// Where rows `k0..k0 + k` of the panel that starts at column `start` lie, if they are packed.
@@ -373,7 +405,7 @@ impl BSource {
                 let start = (start * depth + k0 * width) / 2;
                 PrefetchStretch::floats(self.data.wrapping_add(start), k * width / 2)
             }
-            PanelForm::Raw { .. } => PrefetchStretch::NOTHING,
+            PanelForm::Sparse(_) | PanelForm::Raw { .. } => PrefetchStretch::NOTHING,
         }
     }
 
@@ -410,6 +442,8 @@ impl BSource {
                 }
                 PanelBlock { data: scratch, stride: width }
             }
+            // Multiplied as it is, without a panel.
+            PanelForm::Sparse(_) => PanelBlock::NOTHING,
             PanelForm::Raw { ld, trans } => {
                 let offset =
                     if trans == Transposition::No { k0 * ld + start } else { start * ld + k0 };

@@ -222,6 +222,19 @@ impl Simd for Avx2 {
         unsafe { _mm256_cvtepi32_ps(a) }
     }
     #[inline(always)]
+    unsafe fn load_four(self, p: *const f32) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe {
+            let four = _mm_loadu_ps(p);
+            _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(four), four)
+        }
+    }
+    #[inline(always)]
+    fn pick(self, four: F, picks: I) -> F {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_permutevar_ps(four, picks) }
+    }
+    #[inline(always)]
     fn reduce_add(self, a: F) -> f32 {
         // SAFETY: the token proves the instruction set.
         unsafe {

@@ -212,6 +212,16 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtepi32_ps(a) }
     }
     #[inline(always)]
+    unsafe fn load_four(self, p: *const f32) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm512_broadcast_f32x4(_mm_loadu_ps(p)) }
+    }
+    #[inline(always)]
+    fn pick(self, four: F, picks: I) -> F {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_permutevar_ps(four, picks) }
+    }
+    #[inline(always)]
     fn reduce_add(self, a: F) -> f32 {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_reduce_add_ps(a) }

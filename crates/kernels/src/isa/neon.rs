@@ -238,6 +238,25 @@ impl Simd for Neon {
         unsafe { vcvtq_f32_s32(a) }
     }
     #[inline(always)]
+    unsafe fn load_four(self, p: *const f32) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { vld1q_f32(p) }
+    }
+    #[inline(always)]
+    fn picks(self, bits: I) -> I {
+        let low = self.and_i(bits, self.splat_i(3));
+        // Four bytes of each value.
+        self.add_i(self.mul_i(low, self.splat_i(0x0404_0404)), self.splat_i(0x0302_0100))
+    }
+    #[inline(always)]
+    fn pick(self, four: F, picks: I) -> F {
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            let bytes = vqtbl1q_u8(vreinterpretq_u8_f32(four), vreinterpretq_u8_s32(picks));
+            vreinterpretq_f32_u8(bytes)
+        }
+    }
+    #[inline(always)]
     fn reduce_add(self, a: F) -> f32 {
         // SAFETY: the token proves the instruction set.
         unsafe { vaddvq_f32(a) }

@@ -137,6 +137,42 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// Nearest `f32` of each `i32`.
     fn to_float(self, a: Self::I) -> Self::F;
 
+    /// Loads four values and repeats them over the vector.
+    ///
+    /// # Safety
+    /// `p` is valid for reading four `f32`.
+    #[inline(always)]
+    unsafe fn load_four(self, p: *const f32) -> Self::F {
+        let mut wide = [0.0_f32; MAX_LANES];
+        for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: one of the four that the caller vouches for.
+            *wide = unsafe { *p.add(i % 4) };
+        }
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(wide.as_ptr()) }
+    }
+
+    /// Positions for [`Simd::pick`] from the two lowest bits of each lane.
+    #[inline(always)]
+    fn picks(self, bits: Self::I) -> Self::I {
+        bits
+    }
+
+    /// In each lane one of the four values that [`Simd::load_four`] has repeated.
+    #[inline(always)]
+    fn pick(self, four: Self::F, picks: Self::I) -> Self::F {
+        let mut values = [0.0_f32; MAX_LANES];
+        let mut at = [0.0_f32; MAX_LANES];
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.store(values.as_mut_ptr(), four) };
+        // SAFETY: as above.
+        unsafe { self.store(at.as_mut_ptr(), self.of_bits(picks)) };
+        let picked: [f32; MAX_LANES] =
+            std::array::from_fn(|lane| values[(at[lane].to_bits() & 3) as usize]);
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(picked.as_ptr()) }
+    }
+
     /// Sum of the lanes.
     fn reduce_add(self, a: Self::F) -> f32;
     /// Greatest lane.

@@ -11,6 +11,7 @@ impl IsaKernel for Vectors {
         let mut y = [0.0f32; 64];
         x[..4].copy_from_slice(&[1.5, -2.5, 0.0, 1e-40]);
         y[..4].copy_from_slice(&[-1.0, 3.0, -0.0, f32::NAN]);
+        x[60..].copy_from_slice(&[11.0, 12.0, 13.0, 14.0]);
         let mut out = Vec::new();
         let mut put = |name, v: S::F| {
             let mut lanes = [0.0f32; 64];
@@ -47,6 +48,12 @@ impl IsaKernel for Vectors {
         put("mul_i", s.to_float(three));
         // SAFETY: the mask chooses three lanes.
         put("tail", unsafe { s.load_tail(x.as_ptr(), s.tail(3)) });
+        let bits = s.of_bits(s.splat_i(0b10_11_01_10));
+        // SAFETY: four values are there.
+        let four = unsafe { s.load_four(x.as_ptr().add(60)) };
+        put("load_four", four);
+        put("pick", s.pick(four, s.picks(s.bits(bits))));
+        put("pick of the next", s.pick(four, s.picks(s.shift_right(s.bits(bits), 2))));
         let mut stored = [9.0f32; 64];
         // SAFETY: the mask chooses two lanes.
         unsafe { s.store_tail(stored.as_mut_ptr(), s.tail(2), a) };

@@ -2,16 +2,16 @@
 
 use galatea_kernels::bf16::{ConvBf16, PackedBf16};
 use galatea_kernels::conv::{ConvParams, CpuConvAlgorithm, PackedConv, PackedTransposed};
-use galatea_kernels::gemm::PackedFp16;
+use galatea_kernels::gemm::{PackedFp16, PackedSparse, PlainMatrix, SparseLayout};
 use galatea_kernels::lstm::{gate_columns, interleave_gates};
-use galatea_kernels::{Isa, PackedB, Transposition};
+use galatea_kernels::{Isa, MatrixSize, PackedB, StridedMatrix, Transposition};
 use galatea_tensor::Tensor;
 
 use super::kernel::CpuNodeView;
 
 /// The layouts that the kernels pack to. A change of one is a new number: packed weights of before
 /// are not found any more.
-pub const LAYOUTS: u32 = 3;
+pub const LAYOUTS: u32 = 4;
 
 /// A matrix of a constant input.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,8 @@ impl ConstantMatrix {
     /// # Errors
     /// Fails when the input is no FP32 constant, or too short.
     pub(super) fn packed(&self, view: &CpuNodeView<'_>) -> Result<PackedB, String> {
-        let Self { input, start, k, n, trans, factor } = *self;
-        let form = format!(
-            "matrix {LAYOUTS} {} {start} {k} {n} {trans:?} {:x}",
-            view.device.isa.name(),
-            factor.to_bits()
-        );
+        let Self { input, k, n, trans, .. } = *self;
+        let form = self.dense_form(view);
         let weights =
             view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
         let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
@@ -53,6 +49,51 @@ impl ConstantMatrix {
         let elements = self.elements(view)?;
         let row = if trans == Transposition::Yes { k } else { n };
         let packed = PackedB::pack(view.device.isa, k, n, &elements, row, trans);
+        if let Some(keeper) = view.device.packed {
+            keeper.keep(weights, &form, &[packed.data()]);
+        }
+        Ok(packed)
+    }
+
+    /// The key of the dense form.
+    fn dense_form(&self, view: &CpuNodeView<'_>) -> String {
+        let Self { start, k, n, trans, factor, .. } = *self;
+        let (name, factor) = (view.device.isa.name(), factor.to_bits());
+        format!("matrix {LAYOUTS} {name} {start} {k} {n} {trans:?} {factor:x}")
+    }
+
+    /// Returns whether a dense form was packed before.
+    pub(super) fn is_kept(&self, view: &CpuNodeView<'_>) -> bool {
+        let weights = view.constant(self.input);
+        let kept = view.device.packed.zip(weights);
+        kept.is_some_and(|(packed, weights)| packed.find(weights, &self.dense_form(view)).is_some())
+    }
+
+    /// The matrix packed without most of its zeros.
+    ///
+    /// # Errors
+    /// Fails like [`ConstantMatrix::packed`], or when the layout does not hold the matrix.
+    pub(super) fn packed_sparse(
+        &self,
+        view: &CpuNodeView<'_>,
+        layout: SparseLayout,
+    ) -> Result<PackedSparse, String> {
+        let Self { input, k, n, trans, .. } = *self;
+        let isa = view.device.isa;
+        let form = format!("{} {}", layout.name(), self.dense_form(view));
+        let weights =
+            view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+        let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));
+        let size = MatrixSize { rows: k, columns: n };
+        let found = kept.and_then(|all| PackedSparse::from_data(isa, size, layout, &all, 0));
+        if let Some(packed) = found {
+            return Ok(packed);
+        }
+        let elements = self.elements(view)?;
+        let row = if trans == Transposition::Yes { k } else { n };
+        let data = StridedMatrix::new(&elements[..], row);
+        let packed = PackedSparse::pack(isa, PlainMatrix { data, k, n, trans }, layout)
+            .ok_or_else(|| format!("the weights do not fit {}", layout.name()))?;
         if let Some(keeper) = view.device.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }
@@ -150,6 +191,28 @@ pub(super) fn gates(
     Ok(packed)
 }
 
+/// The key of packed weights of a convolution.
+fn convolution_form(isa: Isa, params: ConvParams, algorithm: CpuConvAlgorithm) -> String {
+    let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
+    format!(
+        "convolution {LAYOUTS} {} {} {in_channels} {out_channels} {kernel:?} {groups}",
+        isa.name(),
+        algorithm.name(),
+    )
+}
+
+/// Returns whether weights were packed for the algorithm before.
+pub(super) fn is_convolution_kept(
+    view: &CpuNodeView<'_>,
+    input: usize,
+    params: ConvParams,
+    algorithm: CpuConvAlgorithm,
+) -> bool {
+    let form = convolution_form(view.device.isa, params, algorithm);
+    let kept = view.device.packed.zip(view.constant(input));
+    kept.is_some_and(|(packed, weights)| packed.find(weights, &form).is_some())
+}
+
 /// Packed weights of a convolution. Window step, distance and padding do not matter to the layout.
 ///
 /// # Errors
@@ -162,11 +225,7 @@ pub(super) fn convolution(
 ) -> Result<PackedConv, String> {
     let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
     let isa: Isa = view.device.isa;
-    let form = format!(
-        "convolution {LAYOUTS} {} {} {in_channels} {out_channels} {kernel:?} {groups}",
-        isa.name(),
-        algorithm.name(),
-    );
+    let form = convolution_form(isa, params, algorithm);
     let weights: &Tensor =
         view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
     let kept = view.device.packed.and_then(|packed| packed.find(weights, &form));

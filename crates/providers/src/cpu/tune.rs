@@ -56,7 +56,7 @@ type CpuQuestion = (String, String, ConfigSpace);
 /// Binds a node's kernel, whose questions go to the recorder.
 type StepBinder = Arc<dyn Fn(&QuestionRecorder) -> Result<CpuStep, String>>;
 
-/// Notes what is asked, and answers with one candidate.
+/// Notes what is asked, and answers the first question with one candidate.
 #[derive(Debug, Default)]
 struct QuestionRecorder {
     asked: Mutex<Vec<CpuQuestion>>,
@@ -67,7 +67,8 @@ impl TuningCache for QuestionRecorder {
     fn choose(&self, family: &str, bucket: &str, space: &ConfigSpace) -> Option<usize> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.push((family.to_owned(), bucket.to_owned(), space.clone()));
-        Some(self.answer)
+        let is_first = asked.first().is_some_and(|first| first.0 == family && first.1 == bucket);
+        is_first.then_some(self.answer)
     }
 }
 

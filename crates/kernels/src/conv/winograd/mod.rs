@@ -10,6 +10,7 @@
 //! Barabasz, Anderson, Soodhalter and Gregg, *Error Analysis and Improving the Accuracy of Winograd
 //! Convolution for Deep Neural Networks* (2020), for the choice of points.
 
+mod accuracy;
 mod micro;
 mod tiles;
 mod transform;
@@ -91,6 +92,14 @@ pub(super) fn fits(p: &ConvParams) -> bool {
         && p.pads_begin[0] == 0
         && p.pads_end[0] == 0
         && p.in_channels > 0
+}
+
+/// The error beside the size of a result that is expected with such weights, in ONNX's order.
+pub(super) fn expected_error(p: &ConvParams, side: TileSide, weights: &[f32]) -> f64 {
+    fn of<F: WinogradTransform>(_: PhantomData<F>, p: &ConvParams, weights: &[f32]) -> f64 {
+        accuracy::expected_error::<F>(p, weights)
+    }
+    with_form!(side, form => of(form, p, weights))
 }
 
 /// Transformed weights: a matrix (in-channels, out-channels) per point, beside each other, each

@@ -7,8 +7,8 @@ use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolW
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::bf16::{Bf16Summand, ConvBf16, conv_bf16};
 use galatea_kernels::conv::{
-    ConvParams, CpuConvAlgorithm, ImageBatch, PackedConv, candidates, choose, conv,
-    conv_depthwise_bf16,
+    ConvParams, CpuConvAlgorithm, ImageBatch, PackedConv, candidates, conv, conv_depthwise_bf16,
+    is_accurate, sparse_candidates, weight_zeros,
 };
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{PoolParams, WindowPool, WindowRounding, pool, pool_bf16};
@@ -39,6 +39,14 @@ const CONV: CpuKernelRow = CpuKernelRow {
     domain: ONNX_DOMAIN,
     ops: &["Conv"],
     supports: supports_conv,
+    build: |view| conv_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
+};
+
+const CONV_SPARSE: CpuKernelRow = CpuKernelRow {
+    name: "conv-f32-sparse",
+    domain: ONNX_DOMAIN,
+    ops: &["Conv"],
+    supports: |view| supports_sparse(view, view.operator::<Conv>()?),
     build: |view| conv_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
 };
 
@@ -86,6 +94,18 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         build: |view| {
             let op = view.operator::<FusedConv>()?;
             conv_bf16_kernel(view, &op.conv, fused(op.activation))
+        },
+    },
+    CONV_SPARSE,
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_SPARSE },
+    CpuKernelRow {
+        name: "fused_conv-f32-sparse",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedConv"],
+        supports: |view| supports_sparse(view, &view.operator::<FusedConv>()?.conv),
+        build: |view| {
+            let op = view.operator::<FusedConv>()?;
+            conv_kernel(view, &op.conv, fused(op.activation))
         },
     },
     CONV,
@@ -162,6 +182,20 @@ pub(super) fn supports_conv(view: &CpuNodeView<'_>) -> Result<(), String> {
         return Err(format!("weights of rank {}", weights.rank()));
     }
     Ok(())
+}
+
+fn supports_sparse(view: &CpuNodeView<'_>, op: &Conv) -> Result<(), String> {
+    supports_conv(view)?;
+    if view.precision == Precision::Bf16 {
+        return Err("sparse convolutions are computed in FP32".into());
+    }
+    let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
+    let none = vec![0; shape.len().saturating_sub(2)];
+    let params = conv_params(op, &shape, &none, &none)?;
+    match algorithm(view, op, &shape, params)? {
+        CpuConvAlgorithm::Sparse(_) => Ok(()),
+        dense => Err(format!("few weights are zero, or {} is faster", dense.name())),
+    }
 }
 
 /// Fewest channels of a group whose products are worth tiles of BF16.
@@ -298,13 +332,27 @@ fn algorithm(
     };
     let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
     let size = leading(&spatial, 1)?;
-    let likely = choose(view.device.isa, &params, images, size);
+    let isa = view.device.isa;
+    let constant = view.constant(1).ok_or("the weights are no constant")?;
+    // Weights that do not lie side by side are not looked at.
+    let elements = constant.as_slice::<f32>().ok();
+    let accurate = |found: &CpuConvAlgorithm| match elements {
+        Some(elements) => is_accurate(*found, &params, elements),
+        None => *found != CpuConvAlgorithm::Winograd6,
+    };
     // What loses digits beside a plain product is no choice, however fast.
-    let rest = candidates(view.device.isa, &params, images, size).into_iter();
-    let rest = rest.filter(|&found| found != likely && found != CpuConvAlgorithm::Winograd6);
-    let all: Vec<CpuConvAlgorithm> = std::iter::once(likely).chain(rest).collect();
+    let dense = candidates(isa, &params, images, size).into_iter();
+    let mut all: Vec<CpuConvAlgorithm> = dense.filter(accurate).collect();
+    let likely = all.first().copied().unwrap_or(CpuConvAlgorithm::for_any_size(&params));
+    // What was packed densely before is not looked at again.
+    let is_new = !packing::is_convolution_kept(view, 1, params, likely);
+    if let Some(elements) = elements.filter(|_| is_new && view.precision != Precision::Bf16) {
+        let zeros = weight_zeros(isa, &params, elements);
+        let sparse = zeros.map(|zeros| sparse_candidates(isa, &params, images, size, &zeros));
+        all.splice(0..0, sparse.unwrap_or_default());
+    }
     if all.len() < 2 {
-        return Ok(likely);
+        return Ok(all.first().copied().unwrap_or(likely));
     }
     let names: Vec<&str> = all.iter().map(|algorithm| algorithm.name()).collect();
     let lengths = [

@@ -19,6 +19,7 @@ mod recurrent;
 mod rotary;
 mod rowwise;
 mod scatter;
+mod sparse;
 mod spread;
 mod trees;
 mod upsample;
@@ -39,6 +40,8 @@ pub const KERNELS: KernelTable<CpuKernels> = KernelTable(&[
     image::ROWS,
     index::ROWS,
     masks::ROWS,
+    // Before dense products, whose nodes they take where zeros are many.
+    sparse::ROWS,
     matrix::ROWS,
     movement::ROWS,
     normalize::ROWS,

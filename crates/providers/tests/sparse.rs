@@ -1,0 +1,147 @@
+//! Weights of which many are zero.
+
+use std::sync::Arc;
+
+use galatea_graph::{AttributeValue, ValueId};
+use galatea_providers::by_name;
+use galatea_runtime::tune::{ChoiceSource, ConfigSpace, TuningCache};
+use galatea_runtime::{OptimiseLevel, Precision, Run, Session, SessionOptions};
+use galatea_tensor::Tensor;
+
+use crate::support::{Maker, assert_kernel, check_node, floats};
+
+/// A matrix whose zeros are `zeros` of each 16 blocks of 8 rows and 16 columns.
+fn blocks(shape: &[usize; 2], zeros: usize) -> Tensor {
+    let [_, columns] = *shape;
+    let mut values = floats(shape, 2).to_vec::<f32>().unwrap();
+    for (i, value) in values.iter_mut().enumerate() {
+        if (i / columns / 8 * 5 + i % columns / 16 * 3) % 16 < zeros {
+            *value = 0.0;
+        }
+    }
+    Tensor::from_vec(shape, values).unwrap()
+}
+
+/// The same, transposed.
+fn turned(matrix: &Tensor) -> Tensor {
+    let [rows, columns] = *matrix.shape() else { panic!("a matrix") };
+    let values = matrix.to_vec::<f32>().unwrap();
+    let turned = (0..values.len()).map(|i| values[i % rows * columns + i / rows]).collect();
+    Tensor::from_vec(&[columns, rows], turned).unwrap()
+}
+
+#[test]
+fn products_with_many_zeros_equal_the_reference() {
+    let weights = blocks(&[96, 80], 12);
+    for rows in [1, 7, 130] {
+        let x = floats(&[rows, 96], 1);
+        let w = std::slice::from_ref(&weights);
+        check_node("MatMul", &[], std::slice::from_ref(&x), w, "matmul-f32-sparse");
+        let gemm = [
+            ("transB", AttributeValue::Int(1)),
+            ("alpha", AttributeValue::Float(0.5)),
+            ("beta", AttributeValue::Float(-1.5)),
+        ];
+        let constants = [turned(&weights), floats(&[80], 3)];
+        check_node("Gemm", &gemm, &[x], &constants, "gemm-f32-sparse");
+    }
+}
+
+#[test]
+fn what_follows_a_sparse_product_is_part_of_it() {
+    let weights = turned(&blocks(&[64, 96], 12));
+    let mut maker = Maker::new();
+    let (x, residual) =
+        (maker.input("x", floats(&[2, 9, 64], 1)), maker.input("r", floats(&[2, 9, 96], 4)));
+    let (w, bias) = (maker.constant(weights), maker.constant(floats(&[96], 3)));
+    let gelu = AttributeValue::String("Gelu".into());
+    let attributes = [("trans_b", AttributeValue::Int(1)), ("activation", gelu)];
+    let y = maker.node("ai.galatea:FusedMatMul", &attributes, &[x, w, bias, residual], 1);
+    let (_, rows) = maker.check(&y, 64);
+    assert_kernel(&rows, "fused_matmul-f32-sparse");
+}
+
+#[test]
+fn convolutions_with_many_zeros_equal_the_reference() {
+    let weights = |cin: usize, cout: usize, side: usize| {
+        let flat = turned(&blocks(&[cin, cout], 14)).to_vec::<f32>().unwrap();
+        let taps = side * side;
+        let values =
+            flat.iter().flat_map(|&w| (0..taps).map(move |tap| w * (tap + 1) as f32 / 9.0));
+        Tensor::from_vec(&[cout, cin, side, side], values.collect()).unwrap()
+    };
+    let x = floats(&[2, 64, 9, 7], 1);
+    let constants = [weights(64, 96, 1), floats(&[96], 3)];
+    check_node("Conv", &[], std::slice::from_ref(&x), &constants, "conv-f32-sparse");
+    let steps = [("strides", AttributeValue::Ints(vec![2, 2]))];
+    check_node("Conv", &steps, &[x], &[weights(64, 96, 3)], "conv-f32-sparse");
+}
+
+#[test]
+fn few_zeros_and_other_precisions_leave_products_dense() {
+    let x = floats(&[9, 96], 1);
+    let few = blocks(&[96, 80], 2);
+    check_node("MatMul", &[], std::slice::from_ref(&x), &[few], "matmul-f32-packed");
+    let mut maker = Maker::new();
+    maker.precision = Precision::Fp16;
+    let (x, w) = (maker.input("x", x), maker.constant(blocks(&[96, 80], 12)));
+    let y = maker.node("MatMul", &[], &[x, w], 1);
+    assert_kernel(&maker.check_within(&y, 1e-2), "matmul-fp16-packed");
+}
+
+/// Answers with the candidate of that name.
+#[derive(Debug)]
+struct NamedCandidate(&'static str);
+
+impl TuningCache for NamedCandidate {
+    fn choose(&self, _: &str, _: &str, space: &ConfigSpace) -> Option<usize> {
+        (0..space.len()).find(|&candidate| space.name(candidate).ends_with(self.0))
+    }
+}
+
+/// A product with a sparse matrix, and its output.
+fn sparse_product() -> (Maker, Vec<Option<ValueId>>) {
+    let mut maker = Maker::new();
+    let (x, w) = (maker.input("x", floats(&[8, 96], 1)), maker.constant(blocks(&[96, 80], 12)));
+    let y = maker.node("MatMul", &[], &[x, w], 1);
+    maker.graph.outputs = y.iter().flatten().copied().collect();
+    (maker, y)
+}
+
+#[test]
+fn measurements_decide_between_sparse_and_dense() {
+    for (answer, kernel) in [("dense", "matmul-f32-packed"), ("strips-1", "matmul-f32-sparse")] {
+        let (maker, _) = sparse_product();
+        let choices = ChoiceSource(Some(Arc::new(NamedCandidate(answer)) as Arc<dyn TuningCache>));
+        let optimise = OptimiseLevel::O0;
+        let options = SessionOptions { choices, optimise, threads: 2, ..SessionOptions::default() };
+        let session =
+            Session::new(maker.graph.clone(), &[by_name("cpu").unwrap()], &options).unwrap();
+        let inputs = [("x", floats(&[8, 96], 1))];
+        let mut run = session.run(Run::named(&inputs).profiled()).unwrap();
+        assert_kernel(&std::mem::take(&mut run.rows), kernel);
+    }
+}
+
+#[test]
+fn an_explanation_names_the_sparse_kernel() {
+    let (maker, _) = sparse_product();
+    let explained = maker.session("cpu").explain().to_string();
+    assert!(explained.contains("matmul-f32-sparse"), "{explained}");
+}
+
+#[test]
+fn the_layouts_and_the_dense_product_are_measured() {
+    let (maker, _) = sparse_product();
+    let session = maker.session("cpu");
+    let problems = session.problems(&[("x", floats(&[8, 96], 1))]).unwrap();
+    let mut found = problems.into_iter().filter(|problem| problem.family == "gemm-f32-sparse");
+    let mut problem = found.next().unwrap();
+    let last = problem.space.len() - 1;
+    assert!(problem.space.name(last).ends_with("dense"), "{}", problem.space.name(last));
+    let first = problem.device.compute(0).unwrap();
+    for candidate in 1..=last {
+        let other = problem.device.compute(candidate).unwrap();
+        assert!(first.iter().zip(&other).all(|(a, b)| (a - b).abs() < 1e-4), "{candidate}");
+    }
+}
