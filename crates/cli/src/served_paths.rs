@@ -16,7 +16,7 @@ pub(crate) struct ServedPaths {
     links: Vec<TempDir>,
 }
 
-/// What a path holds.
+/// Contents of a path.
 enum PathContents {
     /// A repository, or nothing that is known.
     Repository,

@@ -9,7 +9,7 @@ use super::mil::{self, MilArgument, MilProgram, MilValue};
 use super::proto::{FeatureDescription, FunctionDescription, ModelDescription};
 use super::{ClassifierClasses, CoreMlFunction, import};
 
-/// What a model's description says of its functions.
+/// Functions of a model as its description has them.
 #[derive(Debug, Default)]
 pub(super) struct DescribedProgram {
     /// The functions.

@@ -2,7 +2,8 @@
 
 use galatea_tensor::{ByteString, Tensor, checked_elements};
 
-use super::parser::{MAX_DEPTH, MilTextParser, Result};
+use super::CompiledResult;
+use super::parser::{MAX_DEPTH, MilTextParser};
 use super::tokens::MilToken;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::mil::{MilElement, MilTensorType, MilType, MilValue};
@@ -28,7 +29,7 @@ impl MilTextParser<'_, '_> {
     ///
     /// # Errors
     /// Fails when something else stands there, or types are nested too deeply.
-    pub(super) fn value_type(&mut self, depth: usize) -> Result<MilType> {
+    pub(super) fn value_type(&mut self, depth: usize) -> CompiledResult<MilType> {
         if depth > MAX_DEPTH {
             return Err(CoreMlError::invalid(format!(
                 "types are nested more than {MAX_DEPTH} deep"
@@ -76,7 +77,7 @@ impl MilTextParser<'_, '_> {
         Ok(found)
     }
 
-    fn tensor_type(&mut self) -> Result<MilTensorType> {
+    fn tensor_type(&mut self) -> CompiledResult<MilTensorType> {
         let line = self.tokens.line();
         let word = self.tokens.word("a type of elements")?;
         let Some(element) = MilElement::named(word) else {
@@ -108,7 +109,7 @@ impl MilTextParser<'_, '_> {
     }
 
     /// A length; `None` is one that is known in a run only.
-    fn length(&mut self) -> Result<Option<usize>> {
+    fn length(&mut self) -> CompiledResult<Option<usize>> {
         if self.tokens.skip('?')? {
             return Ok(None);
         }
@@ -125,7 +126,7 @@ impl MilTextParser<'_, '_> {
     ///
     /// # Errors
     /// Fails when the elements are not those of the type.
-    pub(super) fn value(&mut self, depth: usize) -> Result<MilValue> {
+    pub(super) fn value(&mut self, depth: usize) -> CompiledResult<MilValue> {
         let line = self.tokens.line();
         let stated = self.value_type(depth)?;
         self.tokens.expect('(')?;
@@ -138,14 +139,14 @@ impl MilTextParser<'_, '_> {
     }
 
     /// A constant whose type may be left out, as inside of others.
-    fn inner(&mut self, stated: &MilType, depth: usize) -> Result<MilValue> {
+    fn inner(&mut self, stated: &MilType, depth: usize) -> CompiledResult<MilValue> {
         match self.type_follows() {
             true => self.value(depth),
             false => self.of_type(stated, depth),
         }
     }
 
-    fn of_type(&mut self, stated: &MilType, depth: usize) -> Result<MilValue> {
+    fn of_type(&mut self, stated: &MilType, depth: usize) -> CompiledResult<MilValue> {
         if depth > MAX_DEPTH {
             return Err(CoreMlError::invalid(format!(
                 "constants are nested more than {MAX_DEPTH} deep"
@@ -190,7 +191,7 @@ impl MilTextParser<'_, '_> {
     }
 
     /// Takes the bracket that a list or a tuple begins with, and returns the one that ends it.
-    fn opened(&mut self) -> Result<char> {
+    fn opened(&mut self) -> CompiledResult<char> {
         for (open, close) in [('(', ')'), ('[', ']'), ('{', '}')] {
             if self.tokens.skip(open)? {
                 return Ok(close);
@@ -199,7 +200,7 @@ impl MilTextParser<'_, '_> {
         Err(self.tokens.unexpected("'('"))
     }
 
-    fn tensor(&mut self, stated: &MilTensorType) -> Result<MilValue> {
+    fn tensor(&mut self, stated: &MilTensorType) -> CompiledResult<MilValue> {
         let element = stated.element;
         let shape: Option<Vec<usize>> =
             stated.shape.as_ref().and_then(|shape| shape.iter().copied().collect());
@@ -221,7 +222,7 @@ impl MilTextParser<'_, '_> {
     }
 
     /// A constant in a file of weights: `BLOBFILE(path = …, offset = …)`.
-    fn blob(&mut self, element: MilElement, shape: &[usize]) -> Result<MilValue> {
+    fn blob(&mut self, element: MilElement, shape: &[usize]) -> CompiledResult<MilValue> {
         self.tokens.take()?;
         self.tokens.expect('(')?;
         let mut file = None;
@@ -248,7 +249,7 @@ impl MilTextParser<'_, '_> {
     }
 
     /// Elements in brackets, nested as deeply as the shape has axes, or one without any.
-    fn elements(&mut self, into: &mut WrittenElements, depth: usize) -> Result<()> {
+    fn elements(&mut self, into: &mut WrittenElements, depth: usize) -> CompiledResult<()> {
         if depth > MAX_DEPTH {
             return Err(CoreMlError::invalid(format!(
                 "elements are nested more than {MAX_DEPTH} deep"
@@ -311,7 +312,7 @@ impl WrittenElements {
         }
     }
 
-    fn tensor(self, shape: &[usize]) -> Result<Tensor> {
+    fn tensor(self, shape: &[usize]) -> CompiledResult<Tensor> {
         let expected = checked_elements(shape)?;
         let found = self.floats.len() + self.integers.len() + self.bools.len() + self.texts.len();
         if found != expected {

@@ -5,15 +5,14 @@ use galatea_tensor::OrderedMap;
 use galatea_tensor::DataType;
 use serde_json::Value;
 
+use super::CompiledResult;
 use super::mil::{MilBlock, MilFunction, MilProgram, MilTensorType, MilType};
 use crate::coreml::CoreMlModelInfo;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::feature::{ColorOrder, FeatureShapes, FeatureType, ModelFeature};
 use crate::coreml::program::{DescribedFunction, DescribedProgram};
 
-type Result<T> = std::result::Result<T, CoreMlError>;
-
-/// What the description says.
+/// Content of a description.
 pub(super) struct CompiledDescription {
     pub(super) specification: Option<i32>,
     pub(super) program: DescribedProgram,
@@ -33,7 +32,7 @@ const ELEMENTS: [(&str, DataType); 5] = [
 ///
 /// # Errors
 /// Fails when the text is no JSON, or a feature's type is not known.
-pub(super) fn read(text: &str, program: &MilProgram) -> Result<CompiledDescription> {
+pub(super) fn read(text: &str, program: &MilProgram) -> CompiledResult<CompiledDescription> {
     let all: Value = serde_json::from_str(text)
         .map_err(|error| CoreMlError::invalid(format!("is no JSON: {error}")))?;
     let Some(found) = all.get(0).filter(|found| found.is_object()) else {
@@ -44,7 +43,7 @@ pub(super) fn read(text: &str, program: &MilProgram) -> Result<CompiledDescripti
         None => vec![function("main", found)?],
         Some(all) => {
             let each = all.iter().map(|one| function(&word(one, "name"), one));
-            each.collect::<Result<_>>()?
+            each.collect::<CompiledResult<_>>()?
         }
     };
     let mut described =
@@ -61,7 +60,7 @@ pub(super) fn read(text: &str, program: &MilProgram) -> Result<CompiledDescripti
     })
 }
 
-/// What a program says of its functions itself: arrays of the shapes that it takes and gives.
+/// Description of a program by its functions alone: arrays of the shapes that it takes and gives.
 pub(super) fn of_signatures(program: &MilProgram) -> CompiledDescription {
     let functions = program.functions.iter().map(|(name, function)| signature(name, function));
     let default_function = match program.functions.contains_key("main") {
@@ -122,8 +121,8 @@ fn array_feature(name: &str, found: &MilTensorType) -> ModelFeature {
     feature(name, FeatureType::Array { dtype, shape, shapes, default: None })
 }
 
-fn function(name: &str, found: &Value) -> Result<DescribedFunction> {
-    let features = |schema: &str| -> Result<Vec<ModelFeature>> {
+fn function(name: &str, found: &Value) -> CompiledResult<DescribedFunction> {
+    let features = |schema: &str| -> CompiledResult<Vec<ModelFeature>> {
         let all = found.get(schema).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let each = all.iter().map(|one| {
             described(one).map_err(|error| error.at(format!("{schema}: '{}'", word(one, "name"))))
@@ -145,7 +144,7 @@ fn function(name: &str, found: &Value) -> Result<DescribedFunction> {
     })
 }
 
-fn described(found: &Value) -> Result<ModelFeature> {
+fn described(found: &Value) -> CompiledResult<ModelFeature> {
     let kind = match word(found, "type").as_str() {
         "MultiArray" | "State" => array(found)?,
         "Image" => image(found)?,
@@ -169,7 +168,7 @@ fn described(found: &Value) -> Result<ModelFeature> {
     })
 }
 
-fn array(found: &Value) -> Result<FeatureType> {
+fn array(found: &Value) -> CompiledResult<FeatureType> {
     let stated = word(found, "dataType");
     let Some((_, dtype)) = ELEMENTS.into_iter().find(|(name, _)| *name == stated) else {
         let text =
@@ -182,17 +181,17 @@ fn array(found: &Value) -> Result<FeatureType> {
         (Some(all), _) => FeatureShapes::Enumerated(
             all.iter()
                 .map(|one| lengths(one.as_array().map_or(&[], Vec::as_slice), "enumeratedShapes"))
-                .collect::<Result<_>>()?,
+                .collect::<CompiledResult<_>>()?,
         ),
         (None, Some(all)) => FeatureShapes::Range(
-            all.iter().map(|one| bounds(one, "shapeRange")).collect::<Result<_>>()?,
+            all.iter().map(|one| bounds(one, "shapeRange")).collect::<CompiledResult<_>>()?,
         ),
         (None, None) => FeatureShapes::Fixed,
     };
     Ok(FeatureType::Array { dtype, shape, shapes, default: None })
 }
 
-fn image(found: &Value) -> Result<FeatureType> {
+fn image(found: &Value) -> CompiledResult<FeatureType> {
     let colors = match word(found, "colorspace").to_uppercase().as_str() {
         "RGB" => ColorOrder::Rgb,
         "BGR" => ColorOrder::Bgr,
@@ -221,7 +220,7 @@ fn image(found: &Value) -> Result<FeatureType> {
                     .map(|one| {
                         lengths(one.as_array().map_or(&[], Vec::as_slice), "enumeratedSizes")
                     })
-                    .collect::<Result<_>>()?,
+                    .collect::<CompiledResult<_>>()?,
             ),
             None => FeatureShapes::Fixed,
         },
@@ -241,7 +240,7 @@ fn number(found: &Value, name: &str) -> Option<i64> {
 }
 
 /// A field that is a list, mostly written as a text: `"[1, 3]"`.
-fn list(found: &Value, name: &str) -> Result<Option<Vec<Value>>> {
+fn list(found: &Value, name: &str) -> CompiledResult<Option<Vec<Value>>> {
     match found.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(all)) => Ok(Some(all.clone())),
@@ -253,7 +252,7 @@ fn list(found: &Value, name: &str) -> Result<Option<Vec<Value>>> {
     }
 }
 
-fn lengths(all: &[Value], name: &str) -> Result<Vec<usize>> {
+fn lengths(all: &[Value], name: &str) -> CompiledResult<Vec<usize>> {
     let length = |found: &Value| {
         let length = found.as_u64().and_then(|length| usize::try_from(length).ok());
         length.ok_or_else(|| CoreMlError::invalid(format!("{found} in {name} is no length")))
@@ -262,7 +261,7 @@ fn lengths(all: &[Value], name: &str) -> Result<Vec<usize>> {
 }
 
 /// Two lengths; a second one that is negative is no upper bound.
-fn bounds(found: &Value, name: &str) -> Result<(usize, Option<usize>)> {
+fn bounds(found: &Value, name: &str) -> CompiledResult<(usize, Option<usize>)> {
     let wrong = || CoreMlError::invalid(format!("{found} in {name} is no pair of lengths"));
     let Some([low, high]) = found.as_array().map(Vec::as_slice) else { return Err(wrong()) };
     let low = low.as_u64().and_then(|low| usize::try_from(low).ok()).ok_or_else(wrong)?;

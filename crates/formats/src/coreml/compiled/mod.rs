@@ -17,6 +17,9 @@ use super::mil::{self, MilFunction, MilProgram};
 use super::weights::WeightFiles;
 use super::{CoreMlFile, LoadedCoreMl, program as ml_program, weights};
 
+/// Result of reading a part of a folder.
+type CompiledResult<T> = Result<T, CoreMlError>;
+
 /// The program of a folder.
 const PROGRAM: &str = "model.mil";
 /// The description of a folder.

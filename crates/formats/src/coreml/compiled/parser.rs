@@ -13,14 +13,13 @@
 use galatea_tensor::OrderedMap;
 use std::sync::Arc;
 
+use super::CompiledResult;
 use super::tokens::{MilToken, MilTokens};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::mil::{
     MilArgument, MilBlock, MilFunction, MilOperation, MilProgram, MilType, MilValue,
 };
 use crate::coreml::weights::WeightFiles;
-
-pub(super) type Result<T> = std::result::Result<T, CoreMlError>;
 
 /// The depth to which blocks, types, constants and brackets may be nested.
 pub(super) const MAX_DEPTH: usize = 16;
@@ -46,12 +45,12 @@ pub(super) struct MilTextParser<'t, 'w> {
 ///
 /// # Errors
 /// Fails when the text is no program; the error tells the line.
-pub(super) fn program(text: &str, weights: &mut WeightFiles) -> Result<MilProgram> {
+pub(super) fn program(text: &str, weights: &mut WeightFiles) -> CompiledResult<MilProgram> {
     MilTextParser { tokens: MilTokens::new(text)?, weights }.program()
 }
 
 impl<'t> MilTextParser<'t, '_> {
-    fn program(&mut self) -> Result<MilProgram> {
+    fn program(&mut self) -> CompiledResult<MilProgram> {
         if self.tokens.word("'program'")? != "program" {
             return Err(CoreMlError::invalid("the text does not begin with 'program'"));
         }
@@ -79,7 +78,7 @@ impl<'t> MilTextParser<'t, '_> {
         }
     }
 
-    fn function(&mut self) -> Result<(&'t str, MilFunction)> {
+    fn function(&mut self) -> CompiledResult<(&'t str, MilFunction)> {
         if self.tokens.word("'func'")? != "func" {
             return Err(self.tokens.unexpected("a function, which begins with 'func'"));
         }
@@ -89,7 +88,7 @@ impl<'t> MilTextParser<'t, '_> {
         Ok((name, read))
     }
 
-    fn function_behind_name(&mut self) -> Result<MilFunction> {
+    fn function_behind_name(&mut self) -> CompiledResult<MilFunction> {
         self.tokens.expect('<')?;
         let stated = self.tokens.word("a set of operators")?;
         let opset =
@@ -105,7 +104,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Types with names up to a bracket.
-    fn named_types(&mut self, close: char) -> Result<Vec<(String, MilType)>> {
+    fn named_types(&mut self, close: char) -> CompiledResult<Vec<(String, MilType)>> {
         let mut found = Vec::new();
         while !self.tokens.skip(close)? {
             let stated = self.value_type(0)?;
@@ -118,7 +117,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Operations in braces, and behind them the names of what they give.
-    fn block(&mut self, depth: usize) -> Result<MilBlock> {
+    fn block(&mut self, depth: usize) -> CompiledResult<MilBlock> {
         if depth == MAX_DEPTH {
             let text = format!("blocks are nested more than {MAX_DEPTH} deep");
             return Err(CoreMlError::invalid(text));
@@ -141,7 +140,7 @@ impl<'t> MilTextParser<'t, '_> {
         Ok(MilBlock { inputs: Vec::new(), operations, outputs })
     }
 
-    fn operation(&mut self, depth: usize) -> Result<MilOperation> {
+    fn operation(&mut self, depth: usize) -> CompiledResult<MilOperation> {
         let line = self.tokens.line();
         let mut operation = MilOperation::default();
         if self.tokens.skip('(')? {
@@ -160,7 +159,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Reads the inputs, blocks and attributes of an operation.
-    fn fill(&mut self, operation: &mut MilOperation, depth: usize) -> Result<()> {
+    fn fill(&mut self, operation: &mut MilOperation, depth: usize) -> CompiledResult<()> {
         self.tokens.expect('(')?;
         while !self.tokens.skip(')')? {
             let name = self.tokens.word("the name of an input")?.to_owned();
@@ -185,8 +184,8 @@ impl<'t> MilTextParser<'t, '_> {
         Ok(())
     }
 
-    /// What an input is bound to: a name, a constant, or several of them in parentheses.
-    fn arguments(&mut self, into: &mut Vec<MilArgument>) -> Result<()> {
+    /// Argument of an input: a name, a constant, or several of them in parentheses.
+    fn arguments(&mut self, into: &mut Vec<MilArgument>) -> CompiledResult<()> {
         if !self.tokens.skip('(')? {
             into.push(self.argument()?);
             return Ok(());
@@ -200,7 +199,7 @@ impl<'t> MilTextParser<'t, '_> {
         Ok(())
     }
 
-    fn argument(&mut self) -> Result<MilArgument> {
+    fn argument(&mut self) -> CompiledResult<MilArgument> {
         match self.type_follows() {
             true => Ok(MilArgument::Value(Arc::new(self.value(0)?))),
             false => Ok(MilArgument::Name(self.tokens.word("a value")?.to_owned())),
@@ -208,7 +207,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// The blocks that an operation runs, with the values that it gives to them.
-    fn blocks(&mut self, operation: &mut MilOperation, depth: usize) -> Result<()> {
+    fn blocks(&mut self, operation: &mut MilOperation, depth: usize) -> CompiledResult<()> {
         loop {
             let named = matches!(self.tokens.peek(), MilToken::Word(_));
             if named {
@@ -231,7 +230,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Passes over attributes of the program or a function, which say nothing that is computed with.
-    fn skip_attributes(&mut self) -> Result<()> {
+    fn skip_attributes(&mut self) -> CompiledResult<()> {
         let mut open = 0_usize;
         loop {
             match self.tokens.peek() {
@@ -247,7 +246,7 @@ impl<'t> MilTextParser<'t, '_> {
     }
 
     /// Attributes in brackets, where there are some.
-    fn attributes(&mut self) -> Result<OrderedMap<String, Arc<MilValue>>> {
+    fn attributes(&mut self) -> CompiledResult<OrderedMap<String, Arc<MilValue>>> {
         let mut found = OrderedMap::new();
         if !self.tokens.skip('[')? {
             return Ok(found);

@@ -1,8 +1,7 @@
 //! Tokens of a program's text.
 
+use super::CompiledResult;
 use crate::coreml::error::CoreMlError;
-
-type Result<T> = std::result::Result<T, CoreMlError>;
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ impl<'t> MilTokens<'t> {
     ///
     /// # Errors
     /// Fails when the text begins with what is no token.
-    pub(super) fn new(text: &'t str) -> Result<Self> {
+    pub(super) fn new(text: &'t str) -> CompiledResult<Self> {
         let mut tokens = Self { rest: text, rest_line: 1, next: MilToken::End, line: 1 };
         tokens.advance()?;
         Ok(tokens)
@@ -74,7 +73,7 @@ impl<'t> MilTokens<'t> {
     ///
     /// # Errors
     /// Fails when what follows it is no token.
-    pub(super) fn take(&mut self) -> Result<MilToken<'t>> {
+    pub(super) fn take(&mut self) -> CompiledResult<MilToken<'t>> {
         let taken = std::mem::replace(&mut self.next, MilToken::End);
         self.advance()?;
         Ok(taken)
@@ -84,7 +83,7 @@ impl<'t> MilTokens<'t> {
     ///
     /// # Errors
     /// Fails like [`MilTokens::take`].
-    pub(super) fn skip(&mut self, mark: char) -> Result<bool> {
+    pub(super) fn skip(&mut self, mark: char) -> CompiledResult<bool> {
         let found = self.next == MilToken::Mark(mark);
         if found {
             self.take()?;
@@ -96,7 +95,7 @@ impl<'t> MilTokens<'t> {
     ///
     /// # Errors
     /// Fails when something else comes.
-    pub(super) fn expect(&mut self, mark: char) -> Result<()> {
+    pub(super) fn expect(&mut self, mark: char) -> CompiledResult<()> {
         match self.skip(mark)? {
             true => Ok(()),
             false => Err(self.unexpected(&format!("'{mark}'"))),
@@ -107,7 +106,7 @@ impl<'t> MilTokens<'t> {
     ///
     /// # Errors
     /// Fails when something else comes.
-    pub(super) fn word(&mut self, what: &str) -> Result<&'t str> {
+    pub(super) fn word(&mut self, what: &str) -> CompiledResult<&'t str> {
         let MilToken::Word(word) = self.next else { return Err(self.unexpected(what)) };
         self.take()?;
         Ok(word.strip_prefix('%').unwrap_or(word))
@@ -119,7 +118,7 @@ impl<'t> MilTokens<'t> {
         CoreMlError::invalid(text).at(format!("line {}", self.line))
     }
 
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> CompiledResult<()> {
         self.skip_blanks();
         self.line = self.rest_line;
         self.next = self.read()?;
@@ -139,7 +138,7 @@ impl<'t> MilTokens<'t> {
         }
     }
 
-    fn read(&mut self) -> Result<MilToken<'t>> {
+    fn read(&mut self) -> CompiledResult<MilToken<'t>> {
         let mut all = self.rest.chars();
         let Some(first) = all.next() else { return Ok(MilToken::End) };
         if first == '"' {
@@ -187,7 +186,7 @@ impl<'t> MilTokens<'t> {
         self.cut(end.map_or(self.rest.len(), |(at, _)| at))
     }
 
-    fn text(&mut self) -> Result<MilToken<'t>> {
+    fn text(&mut self) -> CompiledResult<MilToken<'t>> {
         let begin = self.rest_line;
         let mut text = String::new();
         let mut escaped = false;
