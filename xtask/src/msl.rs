@@ -61,12 +61,22 @@ pub(crate) fn test(workspace: &WorkspaceFolders) -> Result<(), String> {
         return Err(format!("{} texts are refused:\n{}", refused.len(), refused.join("\n")));
     }
     let run = run_texts(workspace)?;
-    println!("{} texts parsed, {run} run", texts.len());
+    let all = texts.len();
+    let RunTexts { kept, others } = run;
+    println!("{all} texts that are kept: all parsed, {kept} run; {others} others parsed and run");
     Ok(())
 }
 
-/// Runs texts as programs of the CPU, beside the reference. Returns how many ran.
-fn run_texts(workspace: &WorkspaceFolders) -> Result<usize, String> {
+/// Numbers of texts that ran.
+struct RunTexts {
+    /// Texts that are kept in their folder.
+    kept: usize,
+    /// Others, of which digests are kept.
+    others: usize,
+}
+
+/// Runs texts as programs of the CPU, beside the reference.
+fn run_texts(workspace: &WorkspaceFolders) -> Result<RunTexts, String> {
     let programs = programs::build(workspace)?;
     let program = programs.iter().find(|program| program.name() == PROGRAM);
     let program = program.ok_or_else(|| format!("there are no tests {PROGRAM}"))?;
@@ -80,7 +90,12 @@ fn run_texts(workspace: &WorkspaceFolders) -> Result<usize, String> {
     run(command.args(["computed::", "--nocapture"]).env(FOLDER, &folder))?;
     let text = fs::read_to_string(&count);
     let text = text.map_err(|error| format!("{}: {error}", count.display()))?;
-    text.trim().parse().map_err(|error| format!("{}: {error}", count.display()))
+    let wrong = || format!("{}: `{}`, expected two numbers", count.display(), text.trim());
+    let numbers: Option<Vec<usize>> = text.split_whitespace().map(|one| one.parse().ok()).collect();
+    match numbers.ok_or_else(wrong)?[..] {
+        [kept, others] => Ok(RunTexts { kept, others }),
+        _ => Err(wrong()),
+    }
 }
 
 /// Returns the texts of all families, in order.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use galatea_gpu::GpuDevice;
+use galatea_gpu::blocks;
+use galatea_gpu::conv::GpuConvKernel;
 use galatea_gpu::matmul::{MatMulVariant, TransposedOperands};
-use galatea_graph::ops::fused::PagedAttention;
-use galatea_graph::{AttributeValue, Attributes};
+use galatea_gpu::{DispatchStep, GpuDevice, GpuKernel};
+use galatea_graph::ops::fused::{BlockGather, BlockMatMul, PagedAttention};
+use galatea_graph::{AttributeValue, Attributes, Operator};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 
@@ -16,14 +18,22 @@ use crate::{specimens, variants};
 /// Every case.
 pub(crate) fn all(device: &Arc<GpuDevice>) -> Vec<TextCase> {
     let mut all = Vec::new();
-    for specimens::Specimen { node, .. } in
+    for specimens::Specimen { node, family } in
         specimens::all().into_iter().chain(specimens::composed())
     {
-        all.extend(of_specimen(device, &node, Precision::Fp32));
-        all.extend(of_specimen(device, &node, Precision::Fp16));
-        all.extend(of_specimen(device, &node.narrowed(), Precision::Fp16));
+        let cases = [
+            of_specimen(device, &node, Precision::Fp32),
+            of_specimen(device, &node, Precision::Fp16),
+            of_specimen(device, &node.narrowed(), Precision::Fp16),
+            (family == "quantise").then(|| of_halves(device, &node)).flatten(),
+        ];
+        // Each operator on elements has texts of its own.
+        let own = |case: TextCase| if family == "elementwise" { case.whole() } else { case };
+        all.extend(cases.into_iter().flatten().map(own));
     }
     products(device, &mut all);
+    few_bits(device, &mut all);
+    convolutions(device, &mut all);
     for cache in [DataType::Fp32, DataType::Fp16, DataType::Bf16, DataType::Int8] {
         for rows in [DataType::Fp32, DataType::Fp16] {
             for precision in [Precision::Fp32, Precision::Fp16] {
@@ -43,6 +53,91 @@ fn given(node: &Node) -> (galatea_graph::Graph, Vec<Tensor>) {
 fn of_specimen(device: &Arc<GpuDevice>, node: &Node, precision: Precision) -> Option<TextCase> {
     let (graph, given) = given(node);
     TextCase::of_node(device, &graph, &given, precision)
+}
+
+fn of_halves(device: &Arc<GpuDevice>, node: &Node) -> Option<TextCase> {
+    let (graph, given) = given(node);
+    TextCase::of_halves(device, &graph, &given)
+}
+
+/// Formats of few bits whose texts are kept, and one of floats.
+const FORMATS: &[&str] = &["q4_0", "q6_k", "f16"];
+
+/// Products with matrices of few bits, with what may be added, and rows of these matrices.
+fn few_bits(device: &Arc<GpuDevice>, all: &mut Vec<TextCase>) {
+    for name in FORMATS {
+        let at = variants::number(name);
+        let weights = variants::made(72, 512, at);
+        for rows in [1, 5, 40] {
+            let x = floats(&[rows, 512], 1.0);
+            let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
+            of_operator(device, "BlockMatMul", Arc::new(op), &[x], all);
+        }
+        let op = BlockGather::new(weights);
+        let rows = Tensor::vector(vec![3_i64, 0, 71]);
+        of_operator(device, "BlockGather", Arc::new(op), &[rows], all);
+    }
+    for (at, rows, choice) in variants::choices(device) {
+        let op = BlockMatMul::new(vec![variants::made(72, 512, at)]).unwrap();
+        let kernel = blocks::kernel(device, &op, Precision::Fp32, choice).unwrap();
+        let x = floats(&[rows, 512], 1.0);
+        let of =
+            variants::shapes(&[(DataType::Fp32, &[rows, 512])], &[(DataType::Fp32, &[rows, 72])]);
+        let mut step = DispatchStep::default();
+        kernel.bind(&of, &mut step).unwrap();
+        let graph = variants::graph_of("BlockMatMul", Arc::new(op), std::slice::from_ref(&x), 1);
+        // Sums of FP16 weights in another order.
+        let case = TextCase::of_step(&step, &graph, &[x], Precision::Fp32);
+        all.extend(case.map(|case| case.within(HALF_SUMS)));
+    }
+}
+
+/// Distance of products whose factors are rounded to FP16 on the way.
+const HALF_SUMS: f64 = 4e-3;
+
+/// Cases of an operator of the house, in both precisions and with floats that are stored as FP16.
+fn of_operator(
+    device: &Arc<GpuDevice>,
+    name: &str,
+    operator: Arc<dyn Operator>,
+    given: &[Tensor],
+    all: &mut Vec<TextCase>,
+) {
+    let graph = variants::graph_of(name, operator, given, 1);
+    for precision in [Precision::Fp32, Precision::Fp16] {
+        let case = TextCase::of_node(device, &graph, given, precision);
+        all.extend(case.map(|case| case.within(HALF_SUMS)));
+    }
+    all.extend(TextCase::of_halves(device, &graph, given));
+}
+
+/// Distance of convolutions that are computed of transformed tiles, and of those with FP16 in between.
+const TRANSFORMED: f64 = 1e-3;
+const TRANSFORMED_HALVES: f64 = 5e-2;
+
+/// Convolutions of windows of 3 × 3, in every way.
+fn convolutions(device: &Arc<GpuDevice>, all: &mut Vec<TextCase>) {
+    for precision in [Precision::Fp32, Precision::Fp16] {
+        let halves = precision == Precision::Fp16;
+        let dtype = if halves { DataType::Fp16 } else { DataType::Fp32 };
+        let [x, weights] = variants::CONVOLVED.map(|shape| stored(&floats(&shape, 1.0), dtype));
+        let result = variants::CONVOLUTION_RESULT;
+        let of =
+            variants::shapes(&[(dtype, x.shape()), (dtype, weights.shape())], &[(dtype, &result)]);
+        let fused = variants::convolution();
+        let given = [x, weights];
+        let graph = variants::graph_of("FusedConv", Arc::new(fused.clone()), &given, 1);
+        let kernel = || GpuConvKernel::new(&fused, &given[1], device, precision);
+        for (way, _) in kernel().ways(&of).unwrap() {
+            let mut step = DispatchStep::default();
+            kernel().forcing(way).bind(&of, &mut step).unwrap();
+            let case = TextCase::of_step(&step, &graph, &given, precision);
+            let distance = if halves { TRANSFORMED_HALVES } else { TRANSFORMED };
+            let transformed =
+                step.dispatches().iter().any(|one| one.shader.name.contains("winograd"));
+            all.extend(case.map(|case| if transformed { case.within(distance) } else { case }));
+        }
+    }
 }
 
 /// Products of every variant.

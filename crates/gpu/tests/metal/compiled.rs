@@ -1,4 +1,4 @@
-//! Metal texts as programs of the CPU: a text, a call of its kernel behind it, and `shim/run.cpp`.
+//! Metal texts as programs of the CPU: texts with calls of their kernels, and `shim/run.cpp`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -57,8 +57,9 @@ impl MetalKernel {
         self.sized.iter().map(length).flat_map(u32::to_le_bytes).collect()
     }
 
-    /// The text with what `run.cpp` asks of it: threads of a group, its shared memory, a call.
-    fn with_call(&self) -> String {
+    /// The text in a namespace of this number, with what `run.cpp` asks of it: threads of a group, its shared memory,
+    /// a call. Headers are left out.
+    fn with_call(&self, number: usize) -> String {
         let behind = |text: &'static str| {
             let at = self.text.find(text).unwrap_or_else(|| panic!("no `{text}`"));
             &self.text[at + text.len()..]
@@ -95,19 +96,40 @@ impl MetalKernel {
                 }
             });
         }
+        let own: String = self
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("#include"))
+            .flat_map(|line| [line, "\n"])
+            .collect();
         format!(
-            "{}\nextern \"C\" {{\n\
-             extern const unsigned metal_threads;\n\
+            "namespace k{number} {{\n{own}\n\
              const unsigned metal_threads = {threads};\n\
-             }}\n\
              {shared}\
-             extern \"C\" void metal_shared(void (*visit)(void *, unsigned long)) {{\n    (void)visit;\n{visits}}}\n\
-             extern \"C\" void metal_thread(const unsigned *group, const unsigned *groups, unsigned own, \
-             void *const *buffers) {{\n    main_({});\n}}\n",
-            self.text,
+             void metal_shared(void (*visit)(void *, unsigned long)) {{\n    (void)visit;\n{visits}}}\n\
+             void metal_thread(const unsigned *group, const unsigned *groups, unsigned own, \
+             void *const *buffers) {{\n    main_({});\n}}\n}}\n",
             arguments.join(", ")
         )
     }
+}
+
+/// Source of a program with these kernels.
+fn source(kernels: &[&MetalKernel]) -> String {
+    let mut source = "#include <metal_stdlib>\n#include <simd/simd.h>\n".to_owned();
+    let mut table = String::new();
+    for (number, kernel) in kernels.iter().enumerate() {
+        source += &kernel.with_call(number);
+        let of = |name: &str| format!("k{number}::metal_{name}");
+        table += &format!("    {{{}, {}, {}}},\n", of("threads"), of("shared"), of("thread"));
+    }
+    source
+        + "extern \"C\" {\n\
+           struct MetalKernel {\n    unsigned threads;\n    void (*shared)(void (*)(void *, unsigned long));\n    \
+           void (*call)(const unsigned *, const unsigned *, unsigned, void *const *);\n};\n\
+           extern const MetalKernel metal_kernels[];\nconst MetalKernel metal_kernels[] = {\n"
+        + &table
+        + "};\n}\n"
 }
 
 /// Runs a command and returns what it writes; the error has what it says.
@@ -142,32 +164,48 @@ impl MetalCompiler {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/metal/shim")
     }
 
-    /// Makes a text a program, whose name has this number.
-    pub(crate) fn compile(&self, kernel: &MetalKernel, number: usize) -> Result<PathBuf, String> {
-        let source = self.folder.join(format!("{number}.cpp"));
-        fs::write(&source, kernel.with_call()).map_err(|error| error.to_string())?;
+    /// Makes texts a program, whose name has this number.
+    pub(crate) fn compile(
+        &self,
+        kernels: &[&MetalKernel],
+        number: usize,
+    ) -> Result<PathBuf, String> {
+        let written = self.folder.join(format!("{number}.cpp"));
+        fs::write(&written, source(kernels)).map_err(|error| error.to_string())?;
         let program = self.folder.join(format!("{number}"));
         let mut command = Command::new("clang++");
         command.args(OPTIONS).args(["-Xclang", "-cl-single-precision-constant"]);
         if cfg!(target_arch = "x86_64") {
             command.args(["-mf16c", "-mfma"]);
         }
-        command.arg("-isystem").arg(Self::shim()).arg(&source);
+        command.arg("-isystem").arg(Self::shim()).arg(&written);
         command.args(["-x", "none"]).arg(&self.runner).args(["-lm", "-o"]).arg(&program);
         output(&mut command, Vec::new())?;
         Ok(program)
     }
 }
 
-/// Runs a program with these workgroups; the buffers then hold what it left in them.
-pub(crate) fn run(program: &Path, groups: [u32; 3], buffers: &mut [Vec<u8>]) -> Result<(), String> {
+/// A kernel of a program.
+pub(crate) struct CompiledKernel {
+    pub(crate) program: PathBuf,
+    pub(crate) number: usize,
+}
+
+/// Runs a kernel with these workgroups; the buffers then hold what it left in them.
+pub(crate) fn run(
+    kernel: &CompiledKernel,
+    groups: [u32; 3],
+    buffers: &mut [Vec<u8>],
+) -> Result<(), String> {
     let count = u32::try_from(buffers.len()).unwrap();
-    let mut input: Vec<u8> = groups.into_iter().chain([count]).flat_map(u32::to_le_bytes).collect();
+    let number = u32::try_from(kernel.number).unwrap();
+    let words = [number].into_iter().chain(groups).chain([count]);
+    let mut input: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
     for buffer in &*buffers {
         input.extend((buffer.len() as u64).to_le_bytes());
         input.extend(buffer);
     }
-    let written = output(&mut Command::new(program), input)?;
+    let written = output(&mut Command::new(&kernel.program), input)?;
     let mut rest = &written[..];
     for buffer in buffers {
         let (own, behind) = rest.split_at_checked(buffer.len()).ok_or("too few results")?;
@@ -177,5 +215,5 @@ pub(crate) fn run(program: &Path, groups: [u32; 3], buffers: &mut [Vec<u8>]) -> 
     Ok(())
 }
 
-/// Programs by text.
-pub(crate) type Programs = HashMap<String, Result<PathBuf, String>>;
+/// Kernels by text.
+pub(crate) type Programs = HashMap<String, Result<CompiledKernel, String>>;

@@ -16,13 +16,13 @@ use galatea_graph::{Fact, Graph, ValueId, evaluate, infer};
 use galatea_runtime::{NodeShapes, Precision};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 
-use crate::compiled::{MetalCompiler, MetalKernel, Programs, run};
+use crate::compiled::{CompiledKernel, MetalCompiler, MetalKernel, Programs, run};
 use crate::{apple, cases, golden, translate};
 
-/// Folder in which programs are made, and in which the number of texts is left that ran.
+/// Folder in which programs are made, and in which the numbers of texts are left that ran.
 const FOLDER: &str = "GALATEA_METAL_PROGRAMS";
 
-/// File of that number.
+/// File of these numbers: of those that are kept, and of others.
 const COUNT: &str = "run.txt";
 
 /// Byte of memory that nobody has written.
@@ -32,25 +32,14 @@ const UNWRITTEN: u8 = 0xff;
 const FP32_DISTANCE: f64 = 2e-5;
 const FP16_DISTANCE: f64 = 4e-3;
 const BYTE_DISTANCE: f64 = 2e-2;
+/// The same of chains in FP16, whose values are larger in between than what is left of them.
+const CHAIN_DISTANCE: f64 = 2e-2;
+
+/// Most bytes of the texts of a program: clang reads the library's stand-in once for each.
+const PROGRAM_BYTES: usize = 48 << 10;
 
 /// Texts that do not run: no case with known results takes them.
-const IDLE: &[&str] = &[
-    "blocks/block_gather-f16-halves.metal",
-    "blocks/block_gather-n6x16-halves.metal",
-    "blocks/block_gather-q4x32-halves.metal",
-    "blocks/block_mat_mul-f16-gemv1-halves.metal",
-    "blocks/block_mat_mul-f16-gemv4-halves.metal",
-    "blocks/block_mat_mul-f16-matrices-halves.metal",
-    "blocks/block_mat_mul-f16-tiles-halves.metal",
-    "blocks/block_mat_mul-merge.metal",
-    "blocks/block_mat_mul-n6x16-gemv1-halves.metal",
-    "blocks/block_mat_mul-n6x16-matrices-halves.metal",
-    "blocks/block_mat_mul-n6x16-tiles-halves.metal",
-    "blocks/block_mat_mul-q4x32-tiles-halves.metal",
-    "conv/conv-f16-cooperative-halves.metal",
-    "conv/conv-winograd-image.metal",
-    "quantise/dynamic-quantise-halves.metal",
-];
+const IDLE: &[&str] = &[];
 
 /// A step, and what it is to compute.
 pub(crate) struct TextCase {
@@ -63,6 +52,8 @@ pub(crate) struct TextCase {
     distance: f64,
     /// Tolerance of integers.
     integers: Tolerance,
+    /// True if all its texts run, not only those that are kept.
+    every: bool,
 }
 
 /// Bytes of a tensor as a buffer has them: shaders may see vectors of 16 bytes.
@@ -97,6 +88,12 @@ fn is_quantised(graph: &Graph, facts: &[Option<Fact>]) -> bool {
 fn narrowed(tensor: &Tensor) -> Tensor {
     let Ok(all) = tensor.to_vec::<f32>() else { return tensor.clone() };
     Tensor::from_vec(tensor.shape(), all.into_iter().map(f16::from_f32).collect()).unwrap()
+}
+
+/// The tensor in FP32, where it is in FP16.
+fn widened(tensor: &Tensor) -> Tensor {
+    let Ok(all) = tensor.to_vec::<f16>() else { return tensor.clone() };
+    Tensor::from_vec(tensor.shape(), all.into_iter().map(f16::to_f32).collect()).unwrap()
 }
 
 impl TextCase {
@@ -160,7 +157,45 @@ impl TextCase {
             expected: evaluate::run(graph, given).ok()?,
             distance: if halves { FP16_DISTANCE } else { FP32_DISTANCE },
             integers: Tolerance::Exact,
+            every: false,
         })
+    }
+
+    /// The step that computes a graph's one node where all floats are stored as FP16, whatever the operator takes.
+    pub(crate) fn of_halves(
+        device: &Arc<GpuDevice>,
+        graph: &Graph,
+        given: &[Tensor],
+    ) -> Option<Self> {
+        let node = &graph.nodes[0];
+        let rounded: Vec<Tensor> = given.iter().map(|one| widened(&narrowed(one))).collect();
+        let fixed = graph.inputs.iter().zip(&rounded);
+        let fixed = fixed.map(|(&id, tensor)| (id, Fact::fixed(tensor.dtype(), tensor.shape())));
+        let mut facts = infer::facts(graph, &fixed.collect()).ok()?;
+        for fact in facts.iter_mut().flatten().filter(|fact| fact.dtype == DataType::Fp32) {
+            fact.dtype = DataType::Fp16;
+        }
+        let precision = Precision::Fp16;
+        let view = GpuNodeView { graph, node, facts: &facts, device, precision };
+        let kernel = (KERNELS.find(&view).ok()?.build)(&view).ok()?;
+        let mut step = DispatchStep::default();
+        kernel.bind(&NodeShapes::known(node, &facts)?, &mut step).ok()?;
+        let mut case = Self::of_step(&step, graph, &rounded, precision)?;
+        case.inputs = case.inputs.iter().map(|one| one.as_ref().map(narrowed)).collect();
+        case.expected = case.expected.iter().map(narrowed).collect();
+        Some(case)
+    }
+
+    /// The same with all its texts, whether they are kept or not.
+    pub(crate) fn whole(self) -> Self {
+        let chain = self.what.starts_with("FusedElementwise") && self.distance == FP16_DISTANCE;
+        let distance = if chain { CHAIN_DISTANCE } else { self.distance };
+        Self { every: true, distance, ..self }
+    }
+
+    /// The same with another largest distance.
+    pub(crate) fn within(self, distance: f64) -> Self {
+        Self { distance, ..self }
     }
 
     /// The same for values that are stored as bytes.
@@ -282,7 +317,7 @@ fn chosen(
     for case in cases {
         let texts: Vec<String> = case.shaders().map(|one| kernels.text(one).to_owned()).collect();
         let mut new = false;
-        for text in texts.into_iter().filter(|text| kept.contains_key(text)) {
+        for text in texts.into_iter().filter(|text| case.every || kept.contains_key(text)) {
             new |= run.insert(text);
         }
         if new {
@@ -318,12 +353,25 @@ fn folder() -> Option<PathBuf> {
     named
 }
 
-/// Makes the texts of cases programs.
+/// Makes the texts of cases programs, several in each.
 fn programs(compiler: &MetalCompiler, kernels: &[&MetalKernel]) -> Programs {
+    let mut groups: Vec<Vec<&MetalKernel>> = Vec::new();
+    let mut bytes = PROGRAM_BYTES;
+    for kernel in kernels {
+        if bytes + kernel.text.len() > PROGRAM_BYTES {
+            groups.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += kernel.text.len();
+        groups.last_mut().unwrap().push(kernel);
+    }
     let programs = Mutex::new(Programs::new());
-    on_every_core(kernels, |at, kernel| {
-        let made = compiler.compile(kernel, at);
-        programs.lock().unwrap().insert(kernel.text.clone(), made);
+    on_every_core(&groups, |at, group| {
+        let made = compiler.compile(group, at);
+        for (number, kernel) in group.iter().enumerate() {
+            let own = made.clone().map(|program| CompiledKernel { program, number });
+            programs.lock().unwrap().insert(kernel.text.clone(), own);
+        }
     });
     programs.into_inner().unwrap()
 }
@@ -357,7 +405,8 @@ fn metal_texts_compute_what_the_reference_computes() {
         used.len(),
         kept.len() - idle.len()
     );
-    fs::write(folder.join(COUNT), format!("{}\n", kept.len() - idle.len())).unwrap();
+    let kept_run = kept.len() - idle.len();
+    fs::write(folder.join(COUNT), format!("{kept_run} {}\n", used.len() - kept_run)).unwrap();
 }
 
 /// The result of an operator's first case whose texts have `part`, with something else in its place.

@@ -76,11 +76,11 @@ pub(crate) fn products(device: &Arc<GpuDevice>) {
 }
 
 /// A format's number.
-fn number(name: &str) -> usize {
+pub(crate) fn number(name: &str) -> usize {
     formats().iter().position(|(own, ..)| *own == name).unwrap()
 }
 
-fn made(rows: usize, columns: usize, at: usize) -> Arc<dyn BlockWeights> {
+pub(crate) fn made(rows: usize, columns: usize, at: usize) -> Arc<dyn BlockWeights> {
     let (_, format, scales) = formats()[at];
     Arc::new(Made { rows, columns, format, scales, seed: 1, at: None })
 }
@@ -153,7 +153,7 @@ pub(crate) fn few_bits(subject: &mut Subject<'_>) {
 }
 
 /// Formats by number, rows, and what is chosen for them.
-fn choices(device: &GpuDevice) -> Vec<(usize, usize, BlockKernelChoice)> {
+pub(crate) fn choices(device: &GpuDevice) -> Vec<(usize, usize, BlockKernelChoice)> {
     let mut all = Vec::new();
     for name in ["q4_0", "f16"] {
         let at = number(name);
@@ -274,8 +274,12 @@ fn caches_of(
     }
 }
 
-/// Convolutions of windows of 3 × 3, in every way.
-pub(crate) fn convolutions(device: &Arc<GpuDevice>) {
+/// Shapes of an image and of the windows of a convolution, and of its result.
+pub(crate) const CONVOLVED: [[usize; 4]; 2] = [[1, 16, 32, 32], [128, 16, 3, 3]];
+pub(crate) const CONVOLUTION_RESULT: [usize; 4] = [1, 128, 32, 32];
+
+/// A convolution of windows of 3 × 3.
+pub(crate) fn convolution() -> FusedConv {
     let conv = Conv {
         kernel_shape: None,
         strides: Vec::new(),
@@ -284,15 +288,19 @@ pub(crate) fn convolutions(device: &Arc<GpuDevice>) {
         group: 1,
         channels_last: false,
     };
-    let fused = FusedConv { conv, activation: FusedActivation::None };
+    FusedConv { conv, activation: FusedActivation::None }
+}
+
+/// Convolutions of windows of 3 × 3, in every way.
+pub(crate) fn convolutions(device: &Arc<GpuDevice>) {
+    let fused = convolution();
     let halves = device.capabilities().f16;
     for dtype in TYPES.into_iter().filter(|dtype| *dtype == DataType::Fp32 || halves) {
         let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
-        let windows = [128, 16, 3, 3];
+        let [image, windows] = CONVOLVED;
         let bytes = vec![0; windows.iter().product::<usize>() * dtype.size_bytes().unwrap()];
         let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
-        let of =
-            shapes(&[(dtype, &[1, 16, 32, 32]), (dtype, &windows)], &[(dtype, &[1, 128, 32, 32])]);
+        let of = shapes(&[(dtype, &image), (dtype, &windows)], &[(dtype, &CONVOLUTION_RESULT)]);
         let kernel = || GpuConvKernel::new(&fused, &weights, device, precision);
         for (way, _) in kernel().ways(&of).unwrap() {
             bound(device, &kernel().forcing(way), &of);

@@ -1,4 +1,4 @@
-// Runs the kernel of one text on a CPU, thread by thread.
+// Runs a kernel on a CPU, thread by thread.
 //
 // A thread of a threadgroup is a coroutine, which stops at barriers and where lanes exchange values. A group runs
 // twice, from its first thread on and from its last one on: what differs then is a barrier that is missing. Buffers
@@ -14,10 +14,15 @@
 
 #include <vector>
 
-// What is written behind the text: how many threads a group has, its shared memory, and a call of the kernel.
-extern "C" const unsigned metal_threads;
-extern "C" void metal_shared(void (*visit)(void *bytes, unsigned long count));
-extern "C" void metal_thread(const unsigned *group, const unsigned *groups, unsigned thread, void *const *buffers);
+extern "C" {
+// What is written behind a text: how many threads a group has, its shared memory, and a call of the kernel.
+struct MetalKernel {
+    unsigned threads;
+    void (*shared)(void (*visit)(void *bytes, unsigned long count));
+    void (*call)(const unsigned *group, const unsigned *groups, unsigned thread, void *const *buffers);
+};
+extern const MetalKernel metal_kernels[];
+}
 
 namespace {
 
@@ -44,6 +49,7 @@ struct Launch {
 };
 
 Launch launch;
+const MetalKernel *kernel;
 std::vector<Coroutine> coroutines;
 ucontext_t scheduler;
 unsigned current;
@@ -75,7 +81,7 @@ void stop(State state) {
 }
 
 void begin() {
-    metal_thread(launch.group, launch.groups, current, launch.buffers.data());
+    kernel->call(launch.group, launch.groups, current, launch.buffers.data());
     coroutines[current].state = State::done;
 }
 
@@ -104,8 +110,8 @@ void run_lanes(unsigned from, unsigned to, bool backwards) {
 }
 
 void run_group(bool backwards) {
-    const unsigned threads = metal_threads;
-    metal_shared([](void *bytes, unsigned long count) { memset(bytes, UNWRITTEN, count); });
+    const unsigned threads = kernel->threads;
+    kernel->shared([](void *bytes, unsigned long count) { memset(bytes, UNWRITTEN, count); });
     for (Coroutine &own : coroutines) {
         own.state = State::ready;
         own.exchanges = 0;
@@ -147,10 +153,12 @@ extern "C" void metal_exchange(const void *own, void *other, unsigned bytes, uns
     memcpy(other, coroutines[lane ^ mask].shown[turn], bytes);
 }
 
-// Reads the number of groups along three axes, the number of buffers, and each buffer's length and bytes. Writes the
+// Reads the number of the kernel, those of groups along three axes, the number of buffers, and each buffer's length and bytes. Writes the
 // bytes of all buffers.
 int main() {
-    uint32_t count;
+    uint32_t count, number;
+    read(&number, sizeof number);
+    kernel = &metal_kernels[number];
     read(launch.groups, sizeof launch.groups);
     read(&count, sizeof count);
     std::vector<std::vector<char>> given;
@@ -162,7 +170,7 @@ int main() {
         launch.sizes.push_back(bytes);
         launch.buffers.push_back(fenced(bytes));
     }
-    coroutines.resize(metal_threads);
+    coroutines.resize(kernel->threads);
     for (Coroutine &own : coroutines) {
         getcontext(&own.context);
         own.context.uc_stack.ss_sp = pages(STACK_BYTES);
