@@ -213,9 +213,9 @@ mod tests {
 
     const LIMIT: usize = 1 << 12;
 
-    struct Maker(Graph);
+    struct FoldedGraphMaker(Graph);
 
-    impl Maker {
+    impl FoldedGraphMaker {
         fn new() -> Self {
             let mut graph = Graph::new("test");
             graph.opsets.insert(String::new(), 17);
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn constants_that_double_with_every_node_stay_within_the_limit() {
         for op_type in ["Tile", "Concat", "Expand"] {
-            let mut made = Maker::new();
+            let mut made = FoldedGraphMaker::new();
             let mut value = made.constant(&[1, 1], &[1.5_f32]);
             for step in 0..28 {
                 value = match op_type {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn variants_of_one_weight_stay_within_the_limit() {
-        let mut made = Maker::new();
+        let mut made = FoldedGraphMaker::new();
         let weight = made.constant(&[40, 40], &[0.5_f32; 1600]);
         let mut sum = made.input(&[40, 40]);
         for factor in 0..9_u8 {
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_functions_of_one_weight_needs_no_growth() {
-        let mut made = Maker::new();
+        let mut made = FoldedGraphMaker::new();
         let mut weight = made.constant(&[50, 40], &[0.5_f32; 2000]);
         for _ in 0..30 {
             weight = made.node("Tanh", &[weight], &Attributes::new());

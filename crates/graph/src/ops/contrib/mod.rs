@@ -62,7 +62,7 @@ pub use q_linear::QLinear;
 pub use rotary_embedding::ContribRotaryEmbedding;
 pub use scaled_silu::ScaledSilu;
 pub use skip_normalization::SkipNormalization;
-pub use tokenizer::{LongestPattern, Tokenizer, TokenizerRule};
+pub use tokenizer::{LongestPattern, TokenizerRule, WordTokenizer};
 pub use unfold_tensor::UnfoldTensor;
 pub use unique::ContribUnique;
 pub use word_conv_embedding::WordConvEmbedding;
@@ -95,7 +95,7 @@ const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: Attribute
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    row("Tokenizer", ONE, ONE, Tokenizer::parse),
+    row("Tokenizer", ONE, ONE, WordTokenizer::parse),
     row("BiasGelu", TWO, ONE, BiasActivation::gelu).elementwise().accumulating(),
     row("FastGelu", Arity::between(1, 2), ONE, BiasActivation::fast_gelu)
         .elementwise()

@@ -39,7 +39,7 @@ pub enum TokenizerRule {
 /// Input: texts `[C]` or `[N, C]`. Output: their words `[…, the largest number of words]`, filled up behind with
 /// the padding. The last axis has length 0 where no text has a word.
 #[derive(Debug)]
-pub struct Tokenizer {
+pub struct WordTokenizer {
     /// True if an element marks the beginning of each text, and one its end.
     pub mark: bool,
     /// Element behind shorter texts.
@@ -50,7 +50,7 @@ pub struct Tokenizer {
     pub rule: TokenizerRule,
 }
 
-impl Tokenizer {
+impl WordTokenizer {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let attributes = &mut context.attributes;
         let missing = |name: &str| OpError::new(format!("attribute '{name}' is missing"));
@@ -242,7 +242,7 @@ impl PatternSearch<'_> {
     }
 }
 
-impl Operator for Tokenizer {
+impl Operator for WordTokenizer {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("the input", x.dtype, |dtype| dtype == DataType::Bytes, "BYTES")?;

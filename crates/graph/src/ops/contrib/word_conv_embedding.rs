@@ -40,7 +40,7 @@ impl WordConvEmbedding {
 }
 
 /// Lengths of the weights.
-struct EmbeddingWeights {
+struct WordConvSizes {
     filters: usize,
     window: usize,
     width: usize,
@@ -52,7 +52,7 @@ impl WordConvEmbedding {
         filters: &[usize],
         bias: &[usize],
         vectors: &[usize],
-    ) -> Result<EmbeddingWeights, OpError> {
+    ) -> Result<WordConvSizes, OpError> {
         let stated = |stated: Option<usize>, found: usize| stated.is_none_or(|one| one == found);
         match (filters, vectors) {
             (&[count, 1, window, width], &[_, own])
@@ -63,7 +63,7 @@ impl WordConvEmbedding {
                     && stated(self.window, window)
                     && stated(self.character_size, width) =>
             {
-                Ok(EmbeddingWeights { filters: count, window, width })
+                Ok(WordConvSizes { filters: count, window, width })
             }
             _ => Err(OpError::new(format!(
                 "filters {filters:?}, biases {bias:?} and vectors {vectors:?} do not fit {self:?}"
@@ -93,7 +93,7 @@ impl Operator for WordConvEmbedding {
             return Err(OpError::new(text));
         };
         let sizes = self.weights(filters.shape(), bias.shape(), vectors.shape())?;
-        let EmbeddingWeights { filters: rows, window, width } = sizes;
+        let WordConvSizes { filters: rows, window, width } = sizes;
         if window > length {
             return Err(OpError::new(format!("a window of {window} for words of {length}")));
         }
