@@ -31,7 +31,7 @@ pub enum TokenizerRule {
     /// Words are what stands between matches, of one pattern after the other.
     Separators(Vec<LongestPattern>),
     /// Words are the matches.
-    Words(LongestPattern),
+    Words(Box<LongestPattern>),
 }
 
 /// `Tokenizer` of domain `com.microsoft`.
@@ -75,7 +75,7 @@ impl WordTokenizer {
                 });
                 TokenizerRule::Separators(patterns.collect::<Result<_, OpError>>()?)
             }
-            (None, Some(text)) => TokenizerRule::Words(LongestPattern::new(&text)?),
+            (None, Some(text)) => TokenizerRule::Words(Box::new(LongestPattern::new(&text)?)),
             (None, None) => {
                 return Err(OpError::new("attributes 'separators' and 'tokenexp' are missing"));
             }
