@@ -25,7 +25,8 @@ pub struct RowMask<'a> {
 }
 
 /// Softmax of every row of `columns` values of `x`, in place: the row's greatest value is taken
-/// off first, so nothing overflows. A row that is -infinity throughout becomes zeros.
+/// off first, so nothing overflows. A row that is -infinity throughout becomes NaN, as the formula and
+/// ONNX Runtime have it.
 ///
 /// # Panics
 /// Panics when `x` is not whole rows, or the mask is not whole rows or empty.
@@ -101,13 +102,12 @@ impl IsaKernel for SoftmaxTask<'_> {
 
 #[inline(always)]
 fn one_row<S: Simd>(s: S, form: SoftmaxForm, row: &mut [f32]) {
-    let highest = max(s, row);
-    // Nothing to take off a row of -infinity: its exponentials are all zero.
-    let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
+    // The difference of infinities is NaN, so that a row of -infinity becomes NaN.
+    let shift = max(s, row);
     match form {
         SoftmaxForm::Softmax => {
             let total = exp_shifted(s, row, shift);
-            scale(s, row, if total == 0.0 { 0.0 } else { 1.0 / total });
+            scale(s, row, 1.0 / total);
         }
         SoftmaxForm::LogSoftmax => {
             let off = sum_exp(s, row, shift).ln();
@@ -261,13 +261,20 @@ mod tests {
     }
 
     #[test]
-    fn minus_infinity_is_zero_and_nan_stays() {
+    fn rows_of_minus_infinity_are_nan_and_nan_stays() {
         let pool = ThreadPool::new(1);
         for isa in Isa::available() {
             let exec = KernelContext { pool: &pool, isa };
-            let mut x = vec![f32::NEG_INFINITY; 5];
-            softmax_inplace(exec, SoftmaxForm::Softmax, &mut x, 5, None);
-            assert_eq!(x, [0.0; 5]);
+            for form in [SoftmaxForm::Softmax, SoftmaxForm::LogSoftmax] {
+                for columns in [1, 3, 5, 16, 37, 64, 100] {
+                    let mut x = vec![1.0; 3 * columns];
+                    x[columns..2 * columns].fill(f32::NEG_INFINITY);
+                    softmax_inplace(exec, form, &mut x, columns, None);
+                    let nan: Vec<bool> = x.iter().map(|v| v.is_nan()).collect();
+                    let expected: Vec<bool> = (0..3 * columns).map(|i| i / columns == 1).collect();
+                    assert_eq!(nan, expected, "{form:?} {columns} {}", isa.name());
+                }
+            }
             let mut x = vec![f32::NEG_INFINITY, 1.0, 1.0];
             softmax_inplace(exec, SoftmaxForm::Softmax, &mut x, 3, None);
             assert_eq!(x, [0.0, 0.5, 0.5]);
