@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::Core;
-use super::ab_tests::{LiveAbTest, TestedVariants};
+use super::ab_variants::{LiveAbTest, TestedVariants};
 use super::describe::{ModelMetadata, TensorMetadata};
 use super::loaded::{LoadedVersion, OutputLabels, enqueue, metadata};
 use super::models::parse_version;

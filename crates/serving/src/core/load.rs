@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use galatea_tensor::OrderedMap;
 
-use super::ab_tests::PlannedAbTest;
+use super::ab_variants::PlannedAbTest;
 use super::agents;
 use super::change::{ChangeExtent, ModelChange};
 use super::load_record::{LoadRecord, ModelSource, PolledModel};

@@ -1,6 +1,7 @@
 //! The facade: models by name and version, and what can be asked of them.
 
 mod ab_tests;
+mod ab_variants;
 mod agents;
 mod arithmetic;
 mod backend_names;

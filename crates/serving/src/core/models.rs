@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use galatea_tensor::OrderedMap;
 
-use super::ab_tests::LiveAbTest;
+use super::ab_variants::LiveAbTest;
 use super::describe::{ModelIndexEntry, VersionState};
 use super::load_record::LoadRecord;
 use super::loaded::{LoadedVersion, VersionExecutor};

@@ -24,7 +24,6 @@ const END: &str = "\u{3}";
 
 /// Division of a text into words.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a tokenizer has one rule, which is not moved")]
 pub enum TokenizerRule {
     /// Every character is a word.
     Characters,
