@@ -1,9 +1,10 @@
 //! How a product is cut into tasks: chunks of rows times groups of panels.
 
+use super::depth::{DepthBlock, depth_blocks};
 use super::epilogue::TileFinish;
 use super::micro::{A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, block, thin};
-use super::pack::{BSource, DenseRows, PanelBlock, RowSource, SharedPanelBlock, SparseBlock};
-use super::sparse::{multiply_sparse, multiply_sparse_thin};
+use super::pack::{BSource, DenseRows, PanelBlock, RowSource, SharedPanelBlock};
+use super::sparse::{SparseBlock, multiply_sparse, multiply_sparse_thin};
 use crate::KernelContext;
 use crate::isa::{Isa, IsaKernel, Simd};
 use crate::matrix::{IndexSpan, MatrixSize, ProductSize, StridedMatrix};
@@ -42,20 +43,6 @@ pub(crate) struct GemmProduct<A> {
     pub(crate) finish: TileFinish,
 }
 
-/// A block of depth: some adjacent terms of all sums.
-#[derive(Clone, Copy)]
-pub(crate) struct DepthBlock {
-    /// Its number.
-    pub(crate) index: usize,
-    /// The first term.
-    pub(crate) start: usize,
-    pub(crate) terms: usize,
-    /// True for the first block of a product.
-    pub(crate) is_first: bool,
-    /// True for the last block of a product.
-    pub(crate) is_last: bool,
-}
-
 /// How many blocks of depth of `rows` rows the second-level cache keeps beside a panel of B.
 fn near_depth(rows: usize) -> usize {
     (NEAR_BYTES / (rows * A_STRIDE * size_of::<f32>()).max(1)).max(1)
@@ -71,25 +58,6 @@ fn chunk_rows(k: usize) -> usize {
 /// Rows of depth `k` that stay in the first-level cache where they lie.
 fn placed_rows(k: usize, tile_rows: usize) -> usize {
     (FIRST_LEVEL_BYTES / (k * size_of::<f32>()).max(1) / tile_rows * tile_rows).max(4 * tile_rows)
-}
-
-/// Blocks of depth, whole groups of four terms where the depth is a multiple of four. A product of
-/// depth 0 has one empty block, so that its epilogue still runs.
-#[inline(always)]
-pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = DepthBlock> + Clone {
-    let blocks = k.div_ceil(K_BLOCK).max(1);
-    let unit = if k.is_multiple_of(4) { 4 } else { 1 };
-    let cut = move |i: usize| k / unit * i / blocks * unit;
-    (0..blocks).map(move |i| {
-        let start = cut(i);
-        DepthBlock {
-            index: i,
-            start,
-            terms: cut(i + 1) - start,
-            is_first: i == 0,
-            is_last: i + 1 == blocks,
-        }
-    })
 }
 
 /// A part of a product: rows `row..row + rows`, panels of columns `column..column_end`.

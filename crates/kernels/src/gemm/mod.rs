@@ -5,8 +5,10 @@
 //! same machine serves dense products, batches with transposes, and convolutions (whose rows are
 //! gathered from the image), which differ only in how rows are copied.
 
+mod depth;
 mod drive;
 mod epilogue;
+mod layout;
 mod micro;
 mod pack;
 mod sparse;
@@ -15,20 +17,20 @@ use crate::KernelContext;
 use crate::matrix::{MatrixSize, ProductSize, StridedMatrix};
 use crate::memory::DisjointSlice;
 
+pub(crate) use depth::depth_blocks;
 pub use drive::GemmBlocking;
-pub(crate) use drive::{
-    GemmProduct, depth_blocks, multiply, multiply_here, multiply_panels, panels_scratch,
-};
+pub(crate) use drive::{GemmProduct, multiply, multiply_here, multiply_panels, panels_scratch};
 use drive::{finish_rows, multiply_cut};
 pub(crate) use epilogue::TileFinish;
 pub use epilogue::{GemmEpilogue, MatrixJoin, ResidualMatrix};
+pub use layout::Transposition;
 pub(crate) use micro::{
     A_STRIDE, GemmStep, K_BLOCK, PrefetchStretch, THIN_ROWS, block, thin, write_tile,
 };
 pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };
-pub use pack::{PackedB, PackedFp16, Transposition};
+pub use pack::{PackedB, PackedFp16};
 pub use sparse::{PackedSparse, PlainMatrix, SparseLayout, ZeroPattern, gemm_sparse};
 pub(crate) use sparse::{multiply_packed_sparse, promises_zeros};
 

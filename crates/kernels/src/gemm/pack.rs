@@ -1,24 +1,12 @@
 //! Where the operands of a product come from: panels of B packed once, rows of A copied per block.
 
+use super::layout::{LINE, Transposition};
 use super::micro::{A_STRIDE, K_BLOCK, PrefetchStretch};
 use super::sparse::{PackedSparse, SparsePanels};
 use crate::isa::{Isa, IsaKernel, Simd};
 use crate::memory::{AlignedFloats, DisjointSlice, PackedStorage};
 use galatea_tensor::Tensor;
 use half::f16;
-
-/// Transposition of a matrix in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transposition {
-    /// Not transposed.
-    #[default]
-    No,
-    /// Transposed.
-    Yes,
-}
-
-/// Floats in a cache line: packed matrices may lie behind each other, each on a line of its own.
-pub(super) const LINE: usize = 16;
 
 /// The right-hand matrix of a product, cut into panels as wide as the register tile.
 ///
@@ -328,15 +316,6 @@ impl PackedSparse {
     pub(crate) fn as_source(&self) -> BSource {
         BSource { data: std::ptr::null(), form: PanelForm::Sparse(self.panels()) }
     }
-}
-
-/// A place in a sparse matrix.
-#[derive(Clone, Copy)]
-pub(crate) struct SparseBlock {
-    /// The panel's number.
-    pub(crate) panel: usize,
-    /// The number of the block of depth.
-    pub(crate) block: usize,
 }
 
 /// The right-hand matrix as a task sees it.

@@ -1,7 +1,7 @@
 //! Where the zeros of a matrix are, and what a product costs that leaves them out.
 
-use super::columns::ColumnTiling;
-use super::{GROUP, KEPT, PlainMatrix};
+use super::plain::{GROUP, KEPT, PlainMatrix};
+use super::tiling::ColumnTiling;
 use crate::Transposition;
 use crate::isa::Isa;
 use crate::matrix::ProductSize;

@@ -1,6 +1,11 @@
 use super::super::{GemmEpilogue, test_values};
 use super::*;
-use crate::{ActivationFunction, MatrixSize, ThreadPool};
+use crate::gemm::layout::LINE;
+use crate::isa::Isa;
+use crate::{
+    ActivationFunction, KernelContext, MatrixSize, StridedMatrix, ThreadPool, Transposition,
+};
+use galatea_tensor::Tensor;
 use proptest::prelude::*;
 
 /// How the zeros of a matrix lie.

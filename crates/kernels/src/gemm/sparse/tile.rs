@@ -2,8 +2,11 @@
 
 use super::super::epilogue::TileFinish;
 use super::super::micro::{GemmStep, late, write_tile};
-use super::{GROUP, GROUPS_PER_WORD, KEPT, LINE, SparseLayout, SparseList, SparsePanels};
-use crate::gemm::pack::SparseBlock;
+use super::data::{GROUPS_PER_WORD, SparseBlock, SparseList, SparsePanels};
+use super::pattern::SparseLayout;
+use super::plain::{GROUP, KEPT};
+use crate::gemm::depth::depth_blocks;
+use crate::gemm::layout::LINE;
 use crate::isa::{IsaKernel, Simd};
 
 /// Vectors of values that are asked for ahead.
@@ -265,7 +268,7 @@ pub(crate) unsafe fn multiply_sparse_thin<S: Simd>(
     step: &GemmStep,
     rows: usize,
 ) {
-    for (block, depth) in super::depth_blocks(step.k).enumerate() {
+    for (block, depth) in depth_blocks(step.k).enumerate() {
         let part = GemmStep {
             a: step.a.wrapping_add(depth.start),
             k: depth.terms,
