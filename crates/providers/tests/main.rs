@@ -31,3 +31,4 @@ mod schedules;
 mod sparse;
 mod support;
 mod tune;
+mod undeclared;
