@@ -222,6 +222,7 @@ fn compression(text: &str) -> Result<WeightCompression, String> {
     let sound = match found {
         WeightCompression::Palette { bits, .. } => matches!(bits, 1 | 2 | 3 | 4 | 6 | 8),
         WeightCompression::Sparse { share } => (0.0..=1.0).contains(&share),
+        WeightCompression::Int4 { block } => block > 0,
         _ => true,
     };
     if sound { Ok(found) } else { Err(wrong()) }

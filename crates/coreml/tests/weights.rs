@@ -106,6 +106,68 @@ fn fewer_bits_take_less_room_and_stay_near() {
     }
 }
 
+/// A convolution with a window of 3 x 3, whose input channels differ in size by a factor of 50.
+fn window(channels: usize) -> Graph {
+    let mut graph = Graph::new("window");
+    graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
+    let x = graph.value_named("x");
+    graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[1, channels, 5, 5]));
+    graph.inputs.push(x);
+    let mut all = weights(7, 16 * channels * 9);
+    for (at, weight) in all.iter_mut().enumerate() {
+        if at / 9 % channels < channels / 2 {
+            *weight *= 50.0;
+        }
+    }
+    let all = Tensor::from_vec(&[16, channels, 3, 3], all).unwrap();
+    let weight = graph.add_constant("weight", all);
+    let y = graph.value_named("y");
+    let slots = (vec![Some(x), Some(weight)], vec![Some(y)]);
+    graph.add_node(ONNX_DOMAIN, "Conv", "", &Attributes::new(), slots.0, slots.1).unwrap();
+    graph.outputs.push(y);
+    graph
+}
+
+/// The largest difference where only the channels with small weights are not zero.
+fn far_by_small_channels(channels: usize, compression: WeightCompression) -> f32 {
+    let graph = window(channels);
+    let options = ConvertOptions { compression, specification: 9, ..ConvertOptions::default() };
+    let package = convert(&graph, &options).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("window.mlpackage");
+    write_package(&path, &package).unwrap();
+    let model = load(&path).unwrap();
+    let mut values = weights(9, channels * 25);
+    values[..channels / 2 * 25].fill(0.0);
+    let x = Tensor::from_vec(&[1, channels, 5, 5], values).unwrap();
+    let found = evaluate::run(&model.functions[0].graph, std::slice::from_ref(&x)).unwrap();
+    let expected = evaluate::run(&graph, &[x]).unwrap();
+    let pairs =
+        found[0].to_vec::<f32>().unwrap().into_iter().zip(expected[0].to_vec::<f32>().unwrap());
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
+}
+
+#[test]
+fn blocks_of_channels_have_scales_of_their_own_in_windows_too() {
+    // One scale for all would round every small weight to zero.
+    let whole = far_by_small_channels(32, WeightCompression::Int4 { block: 32 });
+    for (channels, block) in [(32, 16), (32, 8), (48, 7), (36, 16), (40, 20)] {
+        let far = far_by_small_channels(channels, WeightCompression::Int4 { block });
+        assert!(far * 3.0 < whole, "{channels} {block}: {far} of {whole}");
+    }
+}
+
+#[test]
+fn blocks_of_nothing_are_refused() {
+    let options = ConvertOptions {
+        compression: WeightCompression::Int4 { block: 0 },
+        specification: 9,
+        ..ConvertOptions::default()
+    };
+    let error = convert(&layers(), &options).unwrap_err().to_string();
+    assert!(error.contains("blocks of no channels"), "{error}");
+}
+
 #[test]
 fn a_form_that_the_format_lacks_is_refused_by_version() {
     let refused = |compression, specification| {

@@ -26,9 +26,10 @@ pub enum WeightCompression {
     None,
     /// 8 bits, with a scale for each output channel.
     Int8,
-    /// 4 bits, with a scale for each block of so many elements of an output channel.
+    /// 4 bits, with a scale for each block of so many input channels of an output channel.
     Int4 {
-        /// Elements of a block.
+        /// Input channels of a block, with all taps of a window. The format has equal blocks only:
+        /// where it does not divide the channels, the nearest number that does counts.
         block: usize,
     },
     /// Places in a table of 2 to the power of `bits` values, which k-means finds; a table for each
@@ -36,7 +37,7 @@ pub enum WeightCompression {
     Palette {
         /// 1, 2, 3, 4, 6 or 8.
         bits: u32,
-        /// Output channels that share a table.
+        /// Output channels that share a table; the nearest number that divides the channels counts.
         group: usize,
     },
     /// This share of the elements, those nearest to zero, is left out; a mask says which.
@@ -129,6 +130,17 @@ fn inputs(operator: &str, all: Vec<(&str, MilValue)>) -> MilOperation {
     MilOperation { operator: operator.to_owned(), inputs, ..MilOperation::default() }
 }
 
+/// The divisor of a length that is nearest to a wanted one by their ratio; of two the smaller.
+fn nearest_divisor(length: usize, wanted: usize) -> usize {
+    let length = length.max(1);
+    let ratio = |divisor: usize| {
+        let (less, more) = (divisor.min(wanted), divisor.max(wanted));
+        more as f64 / less.max(1) as f64
+    };
+    let divisors = (1..=length).filter(|&divisor| length.is_multiple_of(divisor));
+    divisors.min_by(|&a, &b| ratio(a).total_cmp(&ratio(b))).unwrap_or(length)
+}
+
 /// The nearest whole number within bounds.
 #[allow(clippy::cast_possible_truncation, reason = "bounds are those of the type")]
 fn code(value: f32, least: f32, most: f32) -> i8 {
@@ -193,18 +205,19 @@ impl CompressibleWeights {
         ))
     }
 
-    /// Blocks lie along the second axis, where it is the last that is longer than one: weights of
-    /// linear layers and of convolutions of one pixel. Others have a scale for each channel.
+    /// Blocks lie along the second axis, that of the input channels, and have all taps of a window.
     fn by_block(&self, block: usize) -> Result<MilOperation> {
+        if block == 0 {
+            return Err(UnwritableNode("blocks of no channels".into()));
+        }
         let along = self.shape.get(1).copied().unwrap_or(1);
-        let pixel = self.shape.iter().skip(2).all(|&len| len == 1);
-        let fits = block > 0 && pixel && along.is_multiple_of(block);
-        let per_channel = self.values.len() / self.channels();
-        let (codes, scales) = self.coded(if fits { block } else { per_channel }, 7.0);
+        let length = nearest_divisor(along, block);
+        let taps: usize = self.shape.iter().skip(2).product();
+        let (codes, scales) = self.coded(length * taps, 7.0);
         let mut shape = vec![1; self.shape.len()];
         if let [channels, blocks, ..] = shape.as_mut_slice() {
             *channels = self.channels();
-            *blocks = if fits { along / block } else { 1 };
+            *blocks = along / length;
         }
         Ok(inputs(
             "constexpr_blockwise_shift_scale",
@@ -228,8 +241,7 @@ impl CompressibleWeights {
         let entries = 1_usize << bits;
         let groups = match group {
             0 => 1,
-            group if self.channels().is_multiple_of(group) => self.channels() / group,
-            _ => 1,
+            group => self.channels() / nearest_divisor(self.channels(), group),
         };
         let part = self.values.len() / groups;
         let mut codes = Vec::with_capacity(self.values.len());
