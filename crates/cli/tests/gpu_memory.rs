@@ -115,11 +115,11 @@ fn instances_on_several_gpus_share_the_load() {
 }
 
 /// Matrices one after the other, as many numbers of FP32 as `LAYERS` times the square of `WIDTH`.
-const WIDTH: usize = 160;
-const LAYERS: usize = 12;
+pub(crate) const WIDTH: usize = 160;
+pub(crate) const LAYERS: usize = 12;
 
 /// A model of them in a folder of models.
-fn layers(root: &Path, config: &str) {
+pub(crate) fn layers(root: &Path, config: &str) {
     let mut graph = Graph::new("layers");
     graph.opsets.insert(String::new(), 21);
     let mut x = graph.value_named("x");
@@ -179,7 +179,7 @@ fn a_model_above_the_limit_of_its_configuration_is_streamed_and_gives_the_same()
 }
 
 /// Returns the answer of a server to a request, once the server can be reached.
-fn exchange(port: u16, request: &str) -> String {
+pub(crate) fn exchange(port: u16, request: &str) -> String {
     let start = Instant::now();
     let mut stream = loop {
         match TcpStream::connect(("127.0.0.1", port)) {
@@ -268,7 +268,7 @@ fn the_flag_refuses_a_model_without_room_with_the_numbers() {
     assert!(said.contains("of the 1024 that may be taken"), "{said}");
 }
 
-fn metal(parameters: &[(&str, &str)]) -> String {
+pub(crate) fn metal(parameters: &[(&str, &str)]) -> String {
     let parameter = |(key, value): &(&str, &str)| {
         format!("parameters {{ key: \"{key}\" value: \"{value}\" }} ")
     };

@@ -3,31 +3,26 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 
 use galatea_formats::safetensors;
 use galatea_gpu::{GpuDevice, GpuProvider, devices};
-use galatea_graph::Graph;
-use galatea_llm::arch::{self, ModelShape, StepOptions};
+use galatea_llm::arch::ModelShape;
 use galatea_llm::cache::BlockCopy;
-use galatea_llm::config::JsonConfig;
 use galatea_llm::engine::{
-    EngineOptions, GenerationEngine, GenerationEvent, GenerationRequest, LogitRows, RequestTicket,
-    SessionModel, StepBatch, StepModel,
+    EngineOptions, GenerationEngine, LogitRows, SessionModel, StepBatch, StepModel,
 };
 use galatea_llm::error::Result;
 use galatea_llm::sampling::{LogitNeed, LogitRow, SamplingParameters, TOP};
 use galatea_llm::tokens::Tokenizer;
 use galatea_llm::weights::CheckpointWeights;
 use galatea_providers::cpu::CpuProvider;
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::ExecutionProvider;
 use galatea_tensor::{Tensor, bf16};
-use serde_json::Value;
 
-/// Positions of a block, and the blocks.
-const BLOCK: usize = 4;
-const BLOCKS: usize = 96;
+use crate::gpu_language::{
+    AskedRequest, StepGraph, TrainedCheckpoint, ask, config, greedy, ids, trained,
+};
 
 /// The device under test, opened for one test alone: its counters are looked at. None where the host has
 /// none, which is said.
@@ -39,44 +34,12 @@ fn device() -> Option<Arc<GpuDevice>> {
     Some(GpuDevice::open(0).unwrap())
 }
 
-/// The folder of a checkpoint that was trained on books, and its recorded cases.
-fn trained(name: &str) -> Option<(PathBuf, Value)> {
-    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
-        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
-        return None;
-    };
-    let folder = PathBuf::from(shared).join("models");
-    let recorded = std::fs::read(folder.join("golden.json")).unwrap();
-    let recorded: Value = serde_json::from_slice(&recorded).unwrap();
-    Some((folder.join(name), recorded[name]["cases"].clone()))
-}
-
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
 }
 
-fn ids(case: &Value, key: &str) -> Vec<u32> {
-    let id = |id: &Value| u32::try_from(id.as_u64().unwrap()).unwrap();
-    case[key].as_array().unwrap().iter().map(id).collect()
-}
-
-/// The graph of a checkpoint, with outputs to choose from.
-fn graph(config: &JsonConfig, weights: &dyn CheckpointWeights) -> (Graph, ModelShape) {
-    let row = arch::architecture(config).unwrap();
-    let shape = row.shape(config).unwrap();
-    let mut graph = row.graph_for(config, weights, &StepOptions::default()).unwrap();
-    arch::add_choices(&mut graph, shape.vocabulary).unwrap();
-    (graph, shape)
-}
-
-fn on(provider: Arc<dyn ExecutionProvider>, (graph, shape): (Graph, ModelShape)) -> SessionModel {
-    let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
-    SessionModel::new(session, shape, NonZeroUsize::new(BLOCK).unwrap(), BLOCKS).unwrap()
-}
-
 fn model(provider: Arc<dyn ExecutionProvider>, folder: &Path) -> SessionModel {
-    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
-    on(provider, graph(&config, &safetensors::open(folder).unwrap()))
+    StepGraph::of(folder).with_choices().on(provider)
 }
 
 fn gpu(device: &Arc<GpuDevice>) -> Arc<dyn ExecutionProvider> {
@@ -105,9 +68,8 @@ fn argmax(row: &[f32]) -> u32 {
 
 #[test]
 fn a_step_brings_back_what_its_choices_need() {
-    let (Some(device), Some((folder, cases))) = (device(), trained("books-qwen2-13m")) else {
-        return;
-    };
+    let Some(device) = device() else { return };
+    let Some(TrainedCheckpoint { folder, cases }) = trained("books-qwen2-13m") else { return };
     let prompts: Vec<Vec<u32>> = (0..3).map(|at| ids(&cases[at], "ids")).collect();
     let prompts: Vec<&[u32]> =
         prompts.iter().map(|prompt| &prompt[..prompt.len().min(20)]).collect();
@@ -176,9 +138,9 @@ impl<W: CheckpointWeights> CheckpointWeights for Poisoned<W> {
 fn a_logit_that_is_no_number_is_never_chosen() {
     let Some(device) = device() else { return };
     let folder = golden("llama");
-    let config = JsonConfig::read(&folder.join("config.json")).unwrap();
     let weights = Poisoned(safetensors::open(&folder).unwrap());
-    let mut model = on(gpu(&device), graph(&config, &weights));
+    let graph = StepGraph::new(&config(&folder), &weights).with_choices();
+    let mut model = graph.on(gpu(&device));
     for need in [LogitNeed::Best, LogitNeed::Top] {
         let mut logits = model.step(&first_step(&[&[1, 2, 3]], need)).unwrap();
         let row = logits.row(0).unwrap().to_vec();
@@ -218,37 +180,9 @@ impl StepModel for Watched {
     }
 }
 
-type Asked = (RequestTicket, Receiver<GenerationEvent>);
-
-fn ask(engine: &GenerationEngine, prompt: &[u32], sampling: &SamplingParameters) -> Asked {
-    let (prompt, sampling) = (prompt.to_vec(), sampling.clone());
-    let (priority, client, salt, constraint, id) = (0, 0, 0, None, String::new());
-    let request = GenerationRequest { id, prompt, sampling, constraint, priority, client, salt };
-    let (to, events) = mpsc::channel();
-    (engine.submit(request, Box::new(move |event| drop(to.send(event)))).unwrap(), events)
-}
-
-/// The tokens of a request's answers.
-fn answers((_ticket, events): Asked) -> Vec<Vec<u32>> {
-    let mut answers = vec![Vec::new(); 4];
-    loop {
-        match events.recv().unwrap() {
-            GenerationEvent::Started { .. } => {}
-            GenerationEvent::Delta(delta) => answers[delta.index].extend(delta.tokens),
-            GenerationEvent::Finished(_) => return answers,
-            GenerationEvent::Failed(error) => panic!("{error}"),
-        }
-    }
-}
-
 /// Ways to choose that need one token, few and all logits.
 fn ways() -> Vec<SamplingParameters> {
-    let greedy = SamplingParameters {
-        temperature: 0.0,
-        max_tokens: Some(12),
-        ignore_eos: true,
-        ..SamplingParameters::default()
-    };
+    let greedy = greedy(12);
     let likely = SamplingParameters {
         temperature: 1.3,
         top_k: 40,
@@ -267,9 +201,8 @@ fn ways() -> Vec<SamplingParameters> {
 
 #[test]
 fn tokens_are_those_that_are_chosen_from_all_logits() {
-    let (Some(device), Some((folder, cases))) = (device(), trained("books-qwen2-13m")) else {
-        return;
-    };
+    let Some(device) = device() else { return };
+    let Some(TrainedCheckpoint { folder, cases }) = trained("books-qwen2-13m") else { return };
     let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
     let prompts: Vec<Vec<u32>> = (0..2).map(|at| ids(&cases[at], "ids")).collect();
     let mut found: Vec<Vec<Vec<Vec<u32>>>> = Vec::new();
@@ -288,12 +221,12 @@ fn tokens_are_those_that_are_chosen_from_all_logits() {
             LogitNeed::Logits,
         ]) {
             needs.lock().unwrap().clear();
-            told.push(answers(ask(&engine, &prompts[0], way)));
+            told.push(ask(&engine, &prompts[0], way).answers());
             assert_eq!(needs.lock().unwrap().iter().max(), Some(&most), "{way:?}");
         }
         // Some alike and some not, together.
         let asked = [0, 1, 0, 2, 3].map(|way| ask(&engine, &prompts[1], &ways()[way]));
-        told.extend(asked.map(answers));
+        told.extend(asked.map(AskedRequest::answers));
         found.push(told);
     }
     assert_eq!(found[0], found[1]);
@@ -303,15 +236,14 @@ fn tokens_are_those_that_are_chosen_from_all_logits() {
 
 #[test]
 fn a_greedy_answer_brings_back_a_token_a_step() {
-    let (Some(device), Some((folder, cases))) = (device(), trained("books-gpt2-5m")) else {
-        return;
-    };
+    let Some(device) = device() else { return };
+    let Some(TrainedCheckpoint { folder, cases }) = trained("books-gpt2-5m") else { return };
     let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
     let own = Box::new(model(gpu(&device), &folder));
     let engine = GenerationEngine::start(own, tokenizer, EngineOptions::default()).unwrap();
     let prompt = ids(&cases[0], "ids");
     let before = device.counters.download_bytes.load(Ordering::Relaxed);
-    let answer = answers(ask(&engine, &prompt, &ways()[0])).swap_remove(0);
+    let answer = ask(&engine, &prompt, &ways()[0]).answer();
     let read = device.counters.download_bytes.load(Ordering::Relaxed) - before;
     assert_eq!(answer, ids(&cases[0], "greedy_ids")[prompt.len()..prompt.len() + 12]);
     assert_eq!(read, 12 * 12, "bytes of 12 steps");

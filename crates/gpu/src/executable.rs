@@ -210,6 +210,7 @@ impl GpuPartition {
             model = %self.graph.name,
             inputs = ?key.inputs,
             dispatches = plan.dispatches(),
+            submissions = plan.cuts.len() + 1,
             arena = plan.arena_bytes,
             streamed = plan.streamed.len(),
             "made a plan in {:.1} ms",
