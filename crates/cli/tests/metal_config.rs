@@ -38,7 +38,7 @@ fn the_log_says_what_acts_and_what_does_not() {
         r#"{"preset": "power_efficient", "enable_auto_tuning": false, "kernel_fusion": true}"#;
     let log = log(digits, &[flag, "--provider=cpu"], &[]);
     for said in [
-        "metal_config: kernel_fusion true (the graph is rewritten up to O3)",
+        "; kernel_fusion true (the graph is rewritten up to O3)",
         "enable_auto_tuning false (records of the tuner are left out, and nothing is measured)",
         "precision int8 (layers are quantized as far as results stay within the bound)",
         // Its convolutions are not quantized without samples.

@@ -54,7 +54,7 @@ impl QuietClock {
 fn rest_after(time: Duration, cores: usize, share: f64) -> Duration {
     #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
     let period = time.as_secs_f64() * cores.max(1) as f64 / share;
-    Duration::try_from_secs_f64(period).unwrap_or(Duration::MAX).saturating_sub(time)
+    Duration::try_from_secs_f64(period).map_or(Duration::MAX, |period| period.saturating_sub(time))
 }
 
 impl<'t> IdleGate<'t> {

@@ -36,6 +36,7 @@ impl Operator for DynamicTimeWarping {
     #[allow(clippy::cast_possible_truncation, reason = "ONNX Runtime adds costs in FP32")]
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let costs = inputs.required(0)?;
+        expect_type("costs", costs.dtype(), |dtype| dtype == DataType::Fp32, "FP32")?;
         let (rows, columns) = extents(costs.shape())?;
         let width = columns + 1;
         let count = bounded(DataType::Fp64, &[rows + 1, width])?;

@@ -19,9 +19,7 @@ impl Operator for GatedAdd {
         expect_float(x.dtype)?;
         expect_same(x.dtype, inputs.required(1)?.dtype)?;
         expect_same(x.dtype, inputs.required(2)?.dtype)?;
-        if inputs.optional(3).is_some() {
-            return Err(OpError::new("a weight for the gate (gate_weight), which no CPU computes"));
-        }
+        refuse_weight(inputs.optional(3).is_some())?;
         let different = |a: &Dim, b: &Dim| a.known().zip(b.known()).is_some_and(|(a, b)| a != b);
         if let (Some(a), Some(b)) = (&x.shape, &inputs.required(1)?.shape)
             && (a.len() != b.len() || a.iter().zip(b).any(|(a, b)| different(a, b)))
@@ -33,6 +31,7 @@ impl Operator for GatedAdd {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, y, gate) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        refuse_weight(inputs.optional(3).is_some())?;
         let fits = match (x.shape().split_last(), gate.shape().split_last()) {
             (Some((_, rows)), Some((1, own))) => x.shape() == y.shape() && rows == own,
             _ => false,
@@ -46,6 +45,14 @@ impl Operator for GatedAdd {
         let product = floats(&from_floats(x.dtype(), x.shape(), product)?)?;
         let sum = floats(x)?.into_iter().zip(product).map(|(x, product)| x + product).collect();
         Ok(vec![from_floats(x.dtype(), x.shape(), sum)?])
+    }
+}
+
+/// Refuses the fourth input, as ONNX Runtime does on CPUs.
+fn refuse_weight(is_there: bool) -> Result<(), OpError> {
+    match is_there {
+        true => Err(OpError::new("a weight for the gate (gate_weight), which no CPU computes")),
+        false => Ok(()),
     }
 }
 

@@ -66,6 +66,7 @@ impl Operator for MurmurHash3 {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = bounds::owned(inputs.required(0)?)?;
+        expect_type("the input", x.dtype(), takes, "a string or a number of 32 or 64 bits")?;
         bounds::bounded(DataType::Uint32, x.shape())?;
         let hashes: Vec<u32> = match x.dtype().size_bytes() {
             None => {
