@@ -381,8 +381,9 @@ mod tests {
                 .message
                 .contains("kind counter")
         );
-        assert!(metrics.family("a", "c", MetricKind::Counter).is_err());
-        let again = metrics.family("a", "b", MetricKind::Counter).unwrap();
+        // The first description stays.
+        let again = metrics.family("a", "c", MetricKind::Counter).unwrap();
+        assert!(Arc::ptr_eq(&again, &family));
         let one = family.metric(MetricLabels::new(), None).unwrap();
         again.metric(MetricLabels::new(), None).unwrap().increment(2.0).unwrap();
         assert_eq!(one.value().unwrap(), 2.0);

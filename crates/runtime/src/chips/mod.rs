@@ -85,14 +85,19 @@ pub fn figure(name: &str, figure: ChipFigure) -> Option<f64> {
     having(name, figure)?.least(figure)
 }
 
-/// FP32 Gflop/s of a chip's matrix units; where only a relative's are known, by the number of fast cores,
-/// since each cluster of them has one.
+/// FP32 Gflop/s of a chip's matrix units; where only relatives' are known, those of the nearest generation by
+/// the number of fast cores, since each cluster of them has one.
 #[must_use]
 pub fn matrix_gflops(facts: &ChipFacts, size: usize) -> Option<f64> {
     if let Some(own) = facts.of_size(ChipFigure::MatrixGflops, size) {
         return Some(own);
     }
-    let relative = having(&facts.name, ChipFigure::MatrixGflops)?;
+    let known = chips().iter().filter(|chip| !chip.list(ChipFigure::MatrixGflops).is_empty());
+    let place = |chip: &&ChipFacts| {
+        distance(&facts.name, &chip.name)
+            .map(|(size, generations, special)| (generations, size, special))
+    };
+    let relative = known.filter(|chip| place(chip).is_some()).min_by_key(place)?;
     let last = |figure| relative.list(figure).last().copied();
     let cores = facts.of_size(ChipFigure::PerformanceCores, size)?;
     Some(last(ChipFigure::MatrixGflops)? * cores / last(ChipFigure::PerformanceCores)?.max(1.0))
