@@ -30,7 +30,9 @@ fn number(line: &str, name: &str) -> usize {
 fn served(flags: &[&str], own: Option<&str>) -> ServedRun {
     let root = tempfile::tempdir().unwrap();
     let parameters = own.map(|own| ("gpu_submission_ms", own));
-    layers(root.path(), &metal(parameters.as_slice()));
+    let config = metal(parameters.as_slice());
+    let config = config.replace("max_batch_size: 1 ", &format!("max_batch_size: {ROWS} "));
+    layers(root.path(), &config);
     let http = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let log = root.path().join("log");
     let mut command = program::galatea();
