@@ -95,7 +95,7 @@ pub(crate) fn greedy(tokens: u32) -> SamplingParameters {
 
 /// A request that is under way.
 pub(crate) struct AskedRequest {
-    /// What keeps the request from being taken back.
+    /// Guard that keeps the request from being taken back.
     _ticket: RequestTicket,
     events: Receiver<GenerationEvent>,
 }

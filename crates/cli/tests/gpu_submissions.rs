@@ -12,7 +12,7 @@ use crate::program;
 /// Rows whose products are predicted to take some milliseconds together.
 const ROWS: usize = 8192;
 
-/// What a server says of a run: the numbers of its dispatches and submissions, and the answer.
+/// Run of a server: the numbers of its dispatches and submissions, and the answer.
 struct ServedRun {
     dispatches: usize,
     submissions: usize,

@@ -1,6 +1,6 @@
 //! Magnitudes of the inputs that a program was compared on: results of others like them are trusted.
 //!
-//! What FP16 makes of a graph is wrong where values leave its range, and how far they go depends on the inputs'
+//! Results of FP16 are wrong where values leave its range, and how far they go depends on the inputs'
 //! magnitudes and lengths. A program that was right on some inputs is compared anew on inputs between other powers of two,
 //! or twice as long, so that few runs are compared and no range is served unseen.
 

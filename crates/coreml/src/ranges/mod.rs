@@ -3,7 +3,7 @@
 //! Sums of products of bytes are bounded by their lengths, functions such as the sigmoid and limits by what they are.
 //! [`interval`] carries such bounds through the graph. A float whose bound exceeds what FP16 holds makes islands of FP32
 //! of the node that gives it and of those that read it, up to the one that scales it back, and of what makes the scale.
-//! So do constants that FP16 does not hold ([`constants`]), and what is known to pass large numbers on the way to small
+//! Constants that FP16 does not hold ([`constants`]) do so, too, and what is known to pass large numbers on the way to small
 //! ones ([`growth`]). Floats that nothing is known of stay FP16: a run tells (`guard.rs`).
 
 mod constants;

@@ -29,7 +29,7 @@ pub(crate) struct ProductLaunch<'a> {
     /// Further context of the template.
     pub(crate) context: Value,
     pub(crate) problem: &'a MatMulProblem,
-    /// Where `B` has anything but zeros, in the form that the template reads.
+    /// Blocks of `B` that have anything but zeros, in the form that the template reads.
     pub(crate) zeros: Option<Arc<DeviceBlock>>,
 }
 

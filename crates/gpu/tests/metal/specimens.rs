@@ -74,7 +74,7 @@ pub(crate) fn all() -> Vec<Specimen> {
     all
 }
 
-/// Those whose kernels are made of other families' too, which are to be seen there first.
+/// Specimens whose kernels are made of other families' too, which are to be seen there first.
 pub(crate) fn composed() -> Vec<Specimen> {
     let own = |node| Specimen { family: "recurrent", node };
     recurrences().into_iter().map(own).collect()

@@ -1,4 +1,4 @@
-//! Where a constant matrix has zeros: blocks that are zero as a whole, and groups of four of which two are.
+//! Zeros of a constant matrix: blocks that are zero as a whole, and groups of four of which two are.
 
 use galatea_tensor::Tensor;
 

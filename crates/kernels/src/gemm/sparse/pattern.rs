@@ -1,4 +1,4 @@
-//! Where the zeros of a matrix are, and what a product costs that leaves them out.
+//! Places of the zeros of a matrix, and the cost of a product that leaves them out.
 
 use super::plain::{GROUP, KEPT, PlainMatrix};
 use super::tiling::ColumnTiling;

@@ -19,18 +19,18 @@ use crate::latency_target::LatencyTargets;
 
 /// A provider that keeps the settings it is given.
 #[derive(Clone)]
-struct Settled {
+struct SettledProvider {
     name: &'static str,
     settings: OrderedMap<String, String>,
 }
 
-impl std::fmt::Debug for Settled {
+impl std::fmt::Debug for SettledProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {:?}", self.name, self.settings)
     }
 }
 
-impl ExecutionProvider for Settled {
+impl ExecutionProvider for SettledProvider {
     fn traits(&self) -> ProviderTraits {
         ProviderTraits::named(self.name)
     }
@@ -52,11 +52,11 @@ impl ExecutionProvider for Settled {
     }
 }
 
-/// Records of a tuner.
+/// KeptRecords of a tuner.
 #[derive(Debug)]
-struct Records;
+struct KeptRecords;
 
-impl TuningCache for Records {
+impl TuningCache for KeptRecords {
     fn choose(&self, _: &str, _: &str, _: &ConfigSpace) -> Option<usize> {
         None
     }
@@ -141,13 +141,13 @@ fn files(metal: MetalConfig) -> ModelFiles {
 }
 
 fn provider(name: &'static str) -> Arc<dyn ExecutionProvider> {
-    Arc::new(Settled { name, settings: OrderedMap::new() })
+    Arc::new(SettledProvider { name, settings: OrderedMap::new() })
 }
 
 /// Options of the session of a model on these providers.
 fn options_of(metal: &MetalConfig, providers: &[Arc<dyn ExecutionProvider>]) -> SessionOptions {
     let mut options = SessionOptions {
-        choices: ChoiceSource(Some(Arc::new(Records))),
+        choices: ChoiceSource(Some(Arc::new(KeptRecords))),
         ..SessionOptions::default()
     };
     let terms = SessionTerms {

@@ -3,7 +3,7 @@
 use super::{MetalConfig, MetalSetting, MetalSource};
 
 /// Two settings that cannot both hold.
-struct Contradiction<'m> {
+struct FieldContradiction<'m> {
     settings: [&'m MetalSetting; 2],
     why: String,
 }
@@ -23,7 +23,8 @@ impl MetalConfig {
     pub(super) fn settle(&mut self) -> Result<Vec<String>, String> {
         let mut lines = Vec::new();
         loop {
-            let Some(Contradiction { settings: [one, other], why }) = self.contradiction() else {
+            let Some(FieldContradiction { settings: [one, other], why }) = self.contradiction()
+            else {
                 return Ok(lines);
             };
             let (holds, left) = match weight(one).cmp(&weight(other)) {
@@ -39,9 +40,9 @@ impl MetalConfig {
     }
 
     /// The first contradiction between two settings.
-    fn contradiction(&self) -> Option<Contradiction<'_>> {
+    fn contradiction(&self) -> Option<FieldContradiction<'_>> {
         let pair = |one: &str, other: &str| Some([self.find(one)?, self.find(other)?]);
-        let of = |settings, why: &str| Contradiction { settings, why: why.to_owned() };
+        let of = |settings, why: &str| FieldContradiction { settings, why: why.to_owned() };
         if let Some(settings) = pair("use_unified_memory", "unified_memory_threshold") {
             let [unified, threshold] = settings;
             match (unified.text.as_str(), threshold.text.as_str()) {
@@ -68,7 +69,7 @@ impl MetalConfig {
     }
 
     /// The first contradiction between the lists of a GPU's buffers.
-    fn pool_contradiction(&self) -> Option<Contradiction<'_>> {
+    fn pool_contradiction(&self) -> Option<FieldContradiction<'_>> {
         let list = |field: &str| {
             let setting = self.find(field)?;
             let numbers = setting.text.split(", ").filter_map(|word| word.parse().ok());
@@ -85,14 +86,14 @@ impl MetalConfig {
         {
             let why =
                 "expected none where memory_pool_sizes fall, which are the numbers that are kept";
-            return Some(Contradiction { settings: [setting, kept], why: why.to_owned() });
+            return Some(FieldContradiction { settings: [setting, kept], why: why.to_owned() });
         }
         if let Some((setting, numbers)) = sizes.as_ref().filter(|(_, numbers)| !falls(numbers)) {
             for (counts, list) in [&initial, &most].into_iter().flatten() {
                 if list.len() != numbers.len() {
                     let count = numbers.len();
                     let why = format!("expected a number for each of {count} memory_pool_sizes");
-                    return Some(Contradiction { settings: [setting, counts], why });
+                    return Some(FieldContradiction { settings: [setting, counts], why });
                 }
             }
         }
@@ -102,7 +103,7 @@ impl MetalConfig {
         };
         let (first, counts) = initial.as_ref()?;
         let mut pairs = counts.iter().zip(&kept.1);
-        pairs.any(|(first, kept)| first > kept).then(|| Contradiction {
+        pairs.any(|(first, kept)| first > kept).then(|| FieldContradiction {
             settings: [kept.0, first],
             why: format!("expected at most the numbers that are kept, {}", kept.0.text),
         })

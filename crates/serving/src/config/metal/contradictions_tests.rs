@@ -5,20 +5,26 @@
 use super::*;
 
 /// Two members of an object that contradict each other.
-struct Pair {
+struct FieldPair {
     one: &'static str,
     other: &'static str,
 }
 
-const PAIRS: &[Pair] = &[
-    Pair { one: r#""use_unified_memory": false"#, other: r#""unified_memory_threshold": 4096"# },
-    Pair { one: r#""use_unified_memory": true"#, other: r#""unified_memory_threshold": 0"# },
-    Pair { one: r#""enable_auto_tuning": false"#, other: r#""auto_tuning_seconds": 5"# },
-    Pair { one: r#""memory_pool_sizes": [8, 4]"#, other: r#""max_pool_sizes": [8, 4]"# },
-    Pair { one: r#""memory_pool_sizes": [256, 512]"#, other: r#""max_pool_sizes": [8]"# },
-    Pair { one: r#""memory_pool_sizes": [256, 512]"#, other: r#""initial_pool_sizes": [1, 2, 3]"# },
-    Pair { one: r#""memory_pool_sizes": [8, 4]"#, other: r#""initial_pool_sizes": [9]"# },
-    Pair { one: r#""max_pool_sizes": [8, 4]"#, other: r#""initial_pool_sizes": [8, 5]"# },
+const PAIRS: &[FieldPair] = &[
+    FieldPair {
+        one: r#""use_unified_memory": false"#,
+        other: r#""unified_memory_threshold": 4096"#,
+    },
+    FieldPair { one: r#""use_unified_memory": true"#, other: r#""unified_memory_threshold": 0"# },
+    FieldPair { one: r#""enable_auto_tuning": false"#, other: r#""auto_tuning_seconds": 5"# },
+    FieldPair { one: r#""memory_pool_sizes": [8, 4]"#, other: r#""max_pool_sizes": [8, 4]"# },
+    FieldPair { one: r#""memory_pool_sizes": [256, 512]"#, other: r#""max_pool_sizes": [8]"# },
+    FieldPair {
+        one: r#""memory_pool_sizes": [256, 512]"#,
+        other: r#""initial_pool_sizes": [1, 2, 3]"#,
+    },
+    FieldPair { one: r#""memory_pool_sizes": [8, 4]"#, other: r#""initial_pool_sizes": [9]"# },
+    FieldPair { one: r#""max_pool_sizes": [8, 4]"#, other: r#""initial_pool_sizes": [8, 5]"# },
 ];
 
 const PLACES: [MetalSource; 5] = [
@@ -39,7 +45,7 @@ fn field(member: &str) -> &str {
 
 #[test]
 fn of_two_fields_that_contradict_each_other_the_nearer_one_holds() {
-    for Pair { one, other } in PAIRS {
+    for FieldPair { one, other } in PAIRS {
         for near in PLACES {
             for far in PLACES {
                 for (nearer, farther) in [(one, other), (other, one)] {
