@@ -2,7 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::pictures::{DecodedImage, MAX_PIXELS, PictureFormat};
+use super::pictures::PictureFormat;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -59,49 +59,6 @@ fn brightness(pixel: &[u8]) -> u8 {
     ((weighed.sum::<u32>() + 0x8000) >> 16) as u8
 }
 
-fn decode(bytes: &[u8]) -> Option<DecodedImage> {
-    let boxed = bytes.starts_with(&[0, 0, 0, 12, b'j', b'P', b' ', b' ']);
-    if boxed || bytes.starts_with(&[0xff, 0x4f, 0xff, 0x51]) {
-        return jpeg_2000(bytes);
-    }
-    if let Some(format) = PictureFormat::of(bytes) {
-        return format.decode(bytes);
-    }
-    // Its default limit of memory is four bytes for each of the most pixels. A reader with limits of
-    // its own is generic, and would compile every format's decoder into this crate again.
-    let picture = image::load_from_memory(bytes).ok()?.into_rgb8();
-    let (width, height) = picture.dimensions();
-    Some(DecodedImage {
-        width: usize::try_from(width).ok()?,
-        height: usize::try_from(height).ok()?,
-        rgb: picture.into_raw(),
-    })
-}
-
-fn jpeg_2000(bytes: &[u8]) -> Option<DecodedImage> {
-    use hayro_jpeg2000::{ColorSpace, DecodeSettings, Image};
-    let image = Image::new(bytes, &DecodeSettings::default()).ok()?;
-    let width = image.width();
-    let height = image.height();
-    if u64::from(width) * u64::from(height) > MAX_PIXELS {
-        return None;
-    }
-    let channels = usize::from(image.color_space().num_channels()) + usize::from(image.has_alpha());
-    let gray = matches!(image.color_space(), ColorSpace::Gray);
-    let all = image.decode().ok()?;
-    let rgb = |pixel: &[u8]| match *pixel {
-        [gray_value, ..] if gray => Some([gray_value; 3]),
-        [r, g, b, ..] => Some([r, g, b]),
-        _ => None,
-    };
-    let rgb: Option<Vec<[u8; 3]>> = all.chunks(channels.max(1)).map(rgb).collect();
-    Some(DecodedImage {
-        width: usize::try_from(width).ok()?,
-        height: usize::try_from(height).ok()?,
-        rgb: rgb?.concat(),
-    })
-}
-
 impl Operator for ImageDecoder {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
@@ -112,7 +69,8 @@ impl Operator for ImageDecoder {
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let bytes = inputs.required(0)?.to_vec::<u8>()?;
-        let Some(picture) = decode(&bytes) else {
+        let picture = PictureFormat::of(&bytes).and_then(|format| format.decode(&bytes));
+        let Some(picture) = picture else {
             return Ok(vec![Tensor::zeros(DataType::Uint8, &[0, 0, 0])?]);
         };
         let shape = [picture.height, picture.width, self.channels()];
@@ -125,7 +83,6 @@ impl Operator for ImageDecoder {
 mod tests {
     use super::*;
     use crate::ops::testing::{attributes, one, tensor, text};
-    use crate::ops::vision::pictures::MAX_PICTURE_BYTES;
 
     #[test]
     fn colours_come_in_the_order_that_is_asked_for() {
@@ -136,11 +93,6 @@ mod tests {
         assert_eq!(of("RGB"), tensor(&[1, 2, 3], &[1_u8, 2, 3, 255, 255, 255]));
         assert_eq!(of("BGR"), tensor(&[1, 2, 3], &[3_u8, 2, 1, 255, 255, 255]));
         assert_eq!(of("Grayscale"), tensor(&[1, 2, 1], &[2_u8, 255]));
-    }
-
-    #[test]
-    fn the_limit_of_memory_is_the_most_pixels() {
-        assert_eq!(image::Limits::default().max_alloc, Some(MAX_PICTURE_BYTES));
     }
 
     #[test]

@@ -2,10 +2,14 @@
 //!
 //! The decoders are called themselves: a library of many formats also compiles its filters for every type of pixel.
 
+mod portable_map;
+mod tagged_file;
+
 use std::io::Cursor;
 
 use image_webp::WebPDecoder;
 use png::{BitDepth, Transformations};
+use zune_bmp::BmpDecoder;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
@@ -20,8 +24,13 @@ pub(super) const MAX_PICTURE_BYTES: u64 = MAX_PIXELS * 4;
 /// Formats that this module decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PictureFormat {
+    Bmp,
     Jpeg,
+    Jpeg2000,
     Png,
+    /// PBM, PGM, PPM and PAM.
+    PortableMap,
+    Tiff,
     Webp,
 }
 
@@ -42,7 +51,7 @@ struct DecodedSamples {
 }
 
 impl PictureFormat {
-    /// Returns the format of a file that begins with these bytes; none for the formats of others.
+    /// Returns the format of a file that begins with these bytes; none where it is none of these.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
@@ -50,25 +59,38 @@ impl PictureFormat {
             Some(Self::Jpeg)
         } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
             Some(Self::Webp)
+        } else if bytes.starts_with(b"BM") {
+            Some(Self::Bmp)
+        } else if bytes.starts_with(&[0, 0, 0, 12, b'j', b'P', b' ', b' '])
+            || bytes.starts_with(&[0xff, 0x4f, 0xff, 0x51])
+        {
+            Some(Self::Jpeg2000)
+        } else if tagged_file::is_tagged_file(bytes) {
+            Some(Self::Tiff)
         } else {
-            None
+            portable_map::is_portable_map(bytes).then_some(Self::PortableMap)
         }
     }
 
     /// Returns the picture in a file; none where it is damaged or larger than the limit.
     pub(super) fn decode(self, bytes: &[u8]) -> Option<DecodedImage> {
         let decoded = match self {
+            Self::Bmp => bmp(bytes),
             Self::Jpeg => jpeg(bytes),
+            Self::Jpeg2000 => jpeg_2000(bytes),
             Self::Png => png(bytes),
+            Self::PortableMap => portable_map::portable_map(bytes),
+            Self::Tiff => tagged_file::tagged_file(bytes),
             Self::Webp => webp(bytes),
         }?;
-        let pixels = decoded.samples.chunks_exact(decoded.channels);
-        let rgb = match decoded.channels {
-            1 | 2 => pixels.flat_map(|pixel| [pixel[0]; 3]).collect(),
-            4 => pixels.flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect(),
-            _ => decoded.samples,
+        let DecodedSamples { width, height, channels, samples } = decoded;
+        let rgb: Vec<u8> = match channels {
+            0 => return None,
+            1 | 2 => samples.chunks_exact(channels).flat_map(|pixel| [pixel[0]; 3]).collect(),
+            3 => samples,
+            _ => samples.chunks_exact(channels).flat_map(|pixel| &pixel[..3]).copied().collect(),
         };
-        Some(DecodedImage { width: decoded.width, height: decoded.height, rgb })
+        (rgb.len() == width * height * 3).then_some(DecodedImage { width, height, rgb })
     }
 }
 
@@ -76,6 +98,17 @@ impl PictureFormat {
 fn picture_bytes(pixels: [usize; 2], pixel_bytes: usize) -> Option<usize> {
     let bytes = pixels.into_iter().try_fold(pixel_bytes, usize::checked_mul)?;
     (u64::try_from(bytes).ok()? <= MAX_PICTURE_BYTES).then_some(bytes)
+}
+
+fn bmp(bytes: &[u8]) -> Option<DecodedSamples> {
+    let options = DecoderOptions::default().set_max_width(usize::MAX).set_max_height(usize::MAX);
+    let mut decoder = BmpDecoder::new_with_options(ZCursor::new(bytes), options);
+    decoder.decode_headers().ok()?;
+    let (width, height) = decoder.dimensions()?;
+    let channels = decoder.colorspace()?.num_components();
+    let mut samples = vec![0; picture_bytes([width, height], channels)?];
+    decoder.decode_into(&mut samples).ok()?;
+    Some(DecodedSamples { width, height, channels, samples })
 }
 
 fn jpeg(bytes: &[u8]) -> Option<DecodedSamples> {
@@ -97,6 +130,16 @@ fn jpeg(bytes: &[u8]) -> Option<DecodedSamples> {
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_into(&mut samples).ok()?;
     Some(DecodedSamples { width, height, channels, samples })
+}
+
+fn jpeg_2000(bytes: &[u8]) -> Option<DecodedSamples> {
+    use hayro_jpeg2000::{DecodeSettings, Image};
+    let image = Image::new(bytes, &DecodeSettings::default()).ok()?;
+    let (width, height) = (image.width(), image.height());
+    let (width, height) = (usize::try_from(width).ok()?, usize::try_from(height).ok()?);
+    let channels = usize::from(image.color_space().num_channels()) + usize::from(image.has_alpha());
+    picture_bytes([width, height], channels)?;
+    Some(DecodedSamples { width, height, channels, samples: image.decode().ok()? })
 }
 
 fn png(bytes: &[u8]) -> Option<DecodedSamples> {
