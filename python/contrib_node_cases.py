@@ -322,7 +322,8 @@ def texts_and_tokens():
     case("ngram_repeat_block", "NGramRepeatBlock", [tokens, floats(2, 4)], ngram_size=3)
     case("murmur_hash", "MurmurHash3", [integers(-9, 9, 2, 3)], seed=7)
     case("murmur_hash_text", "MurmurHash3", [texts], positive=0)
-    words = np.array([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 0, 2, 3, 0]], np.int32)
+    # ONNX Runtime leaves the vector of an empty word as it finds the memory.
+    words = np.array([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [1, 0, 2, 3, 0]], np.int32)
     case("word_conv_embedding", "WordConvEmbedding", [words, floats(3, 1, 2, 4), floats(3), floats(6, 4)])
     case("dynamic_time_warping", "DynamicTimeWarping", [np.abs(floats(1, 5, 7))])
     case("unique", "Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], 3)

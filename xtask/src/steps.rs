@@ -277,19 +277,41 @@ fn clippy(workspace: &WorkspaceFolders, scope: &CheckScope) -> Result<(), String
     run(without.args(["--", "-D", "warnings"]))
 }
 
-/// The folder of the cases of the `onnx` package, which is filled where it is not.
+/// The folder of the cases of the `onnx` package, which is filled where it is not, or by other scripts.
 pub(crate) fn onnx_cases(workspace: &WorkspaceFolders) -> Result<PathBuf, String> {
     let python = python::environment(workspace)?;
     let cases = workspace.target.join("onnx-node");
-    // The second script ends with this file.
-    if !cases.join("LIGHT").exists() {
-        for script in ["python/contrib_node_cases.py", "python/onnx_node_cases.py"] {
-            let mut write = Command::new(&python);
-            write.current_dir(&workspace.root).arg(script).arg(&cases);
-            run(&mut write)?;
-        }
+    let scripts = case_scripts(workspace)?;
+    let written_by = cases.join("SCRIPTS");
+    if std::fs::read_to_string(&written_by).is_ok_and(|found| found == scripts) {
+        return Ok(cases);
     }
+    if cases.exists() {
+        std::fs::remove_dir_all(&cases).map_err(|error| format!("{}: {error}", cases.display()))?;
+    }
+    for script in ["python/contrib_node_cases.py", "python/onnx_node_cases.py"] {
+        let mut write = Command::new(&python);
+        write.current_dir(&workspace.root).arg(script).arg(&cases);
+        run(&mut write)?;
+    }
+    std::fs::write(&written_by, scripts)
+        .map_err(|error| format!("{}: {error}", written_by.display()))?;
     Ok(cases)
+}
+
+/// The texts of the scripts that write cases, and of what they are written with.
+fn case_scripts(workspace: &WorkspaceFolders) -> Result<String, String> {
+    let files = [
+        "contrib_node_cases.py",
+        "ml_node_cases.py",
+        "onnx_node_cases.py",
+        "requirements-test.txt",
+    ];
+    let read = |file: &str| {
+        let path = workspace.root.join("python").join(file);
+        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// Runs every Rust test but those on GPUs, the conformance suite on the cases of the `onnx` package among them.

@@ -31,20 +31,23 @@ struct AxisPosition {
 }
 
 /// Positions of the elements of a crop along an axis; `None` outside the image.
-fn positions(start: f64, end: f64, input: usize, output: usize) -> Vec<Option<AxisPosition>> {
-    let last = input.saturating_sub(1) as f64;
+///
+/// Single precision as in ONNX Runtime: the nearest of two elements hangs on the last bit of a position between them.
+fn positions(start: f32, end: f32, input: usize, output: usize) -> Vec<Option<AxisPosition>> {
+    let last = input.saturating_sub(1) as f32;
+    let step = (end - start) * last / output.saturating_sub(1) as f32;
     let place = |at: usize| match output {
         1 => 0.5 * (start + end) * last,
-        _ => start * last + at as f64 * (end - start) * last / (output - 1) as f64,
+        _ => start * last + at as f32 * step,
     };
-    let index = |value: f64| num_traits::cast::<f64, usize>(value).unwrap_or(0);
-    let position = |place: f64| AxisPosition {
+    let index = |value: f32| num_traits::cast::<f32, usize>(value).unwrap_or(0);
+    let position = |place: f32| AxisPosition {
         before: index(place.floor()),
         nearest: index(place.round()),
         behind: index(place.ceil()),
-        weight: place - place.floor(),
+        weight: f64::from(place - place.floor()),
     };
-    let within = |place: &f64| (0.0..=last).contains(place);
+    let within = |place: &f32| (0.0..=last).contains(place);
     (0..output).map(|at| Some(place(at)).filter(within).map(position)).collect()
 }
 
@@ -100,7 +103,7 @@ impl Operator for CropAndResize {
         }
         let shape = [count, channels, out_height, out_width];
         let mut result = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
-        let regions = floats(regions)?;
+        let regions: Vec<f32> = floats(regions)?.into_iter().map(|edge| edge as f32).collect();
         let all = floats(x)?;
         for (region, &image) in regions.chunks_exact(4).zip(&of) {
             let image = usize::try_from(image).ok().filter(|&image| image < images);
