@@ -175,7 +175,8 @@ class InferenceRequest:
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._inputs = list(inputs)
-        self._requested = list(requested_output_names)
+        # A set in Triton: an output that is named twice is wanted once.
+        self._requested = list(dict.fromkeys(requested_output_names))
         self._model_name = model_name
         self._model_version = _integer("model_version", model_version)
         self._flags = _integer("flags", flags)

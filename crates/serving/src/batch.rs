@@ -41,6 +41,36 @@ pub fn execute(
     }
 }
 
+/// Runs each request of a batch by itself through `run`, which takes the number of its first row in the batch and its
+/// inputs, and answers every request. Inputs that a batch would join without their shapes have them here.
+pub fn execute_apart(
+    mut payload: BatchPayload,
+    mut run: impl FnMut(usize, NamedTensors) -> Result<NamedTensors, ServingError>,
+) {
+    let config = Arc::clone(&payload.context().config);
+    let mut shaped = ModelConfig { batch_input: Vec::new(), ..(*config).clone() };
+    shaped.input.iter_mut().for_each(|input| input.allow_ragged_batch = false);
+    let alone = |request| gather(&shaped, std::slice::from_ref(request));
+    let gathered: Vec<_> = payload.requests().iter().map(alone).collect();
+    payload.mark_inputs_ready();
+    let mut first = 0;
+    let mut made = Vec::with_capacity(gathered.len());
+    for (request, inputs) in payload.requests().iter().zip(gathered) {
+        made.push(inputs.and_then(|inputs| run(first, inputs)));
+        first += rows(request);
+    }
+    payload.mark_model_done();
+    let answer = |(request, outputs): (&ActiveRequest, Result<NamedTensors, ServingError>)| {
+        let alone = std::slice::from_ref(request);
+        let outputs = outputs?;
+        sequence_tensors::keep_states(alone, &outputs)?;
+        let unanswered = || ServingError::internal("a request of the batch has no outputs");
+        scatter(&config, alone, &outputs).pop().ok_or_else(unanswered)?
+    };
+    let results = payload.requests().iter().zip(made).map(answer).collect();
+    payload.complete(results);
+}
+
 /// The model's inputs: those of all requests, joined along the first dimension, and those that the server makes.
 ///
 /// # Errors

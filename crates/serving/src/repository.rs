@@ -105,6 +105,21 @@ impl From<&Path> for ModelRepository {
     }
 }
 
+/// The repositories without those that name a folder again, in whatever words: it would make each model ambiguous.
+#[must_use]
+pub(crate) fn distinct(given: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::with_capacity(given.len());
+    let mut kept = Vec::with_capacity(given.len());
+    for path in given {
+        let folder = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if !folders.contains(&folder) {
+            folders.push(folder);
+            kept.push(path);
+        }
+    }
+    kept
+}
+
 /// A model folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundModel {
@@ -471,6 +486,16 @@ mod tests {
         for name in ["model", "../renamed/other", ""] {
             assert!(find(name).is_err(), "{name}");
         }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_folder_named_again_counts_once() {
+        let root = folder("distinct", &["a", "b"]);
+        let given = ["a", "b", "a", "b/../a", "./a/", "missing", "missing"];
+        let given = given.map(|name| root.join(name)).to_vec();
+        let kept = ["a", "b", "missing"].map(|name| root.join(name));
+        assert_eq!(distinct(given), kept);
         fs::remove_dir_all(root).unwrap();
     }
 

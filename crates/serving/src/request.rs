@@ -82,11 +82,20 @@ pub struct DistinctNames {
 impl DistinctNames {
     /// Adds the name of an input that comes behind those that are there; says whether none of them has it.
     pub fn insert(&mut self, name: &str, before: &[InputTensor]) -> bool {
+        self.insert_name(name, before.iter().map(|input| input.name.as_str()))
+    }
+
+    /// Adds a name that comes behind others; says whether none of them is the same.
+    pub fn insert_name<'a>(
+        &mut self,
+        name: &str,
+        mut before: impl ExactSizeIterator<Item = &'a str>,
+    ) -> bool {
         if before.len() < FEW_INPUTS {
-            return before.iter().all(|input| input.name != name);
+            return before.all(|other| other != name);
         }
         if self.names.is_empty() {
-            self.names.extend(before.iter().map(|input| input.name.clone()));
+            self.names.extend(before.map(str::to_owned));
         }
         self.names.insert(name.to_owned())
     }

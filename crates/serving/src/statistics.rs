@@ -165,7 +165,7 @@ pub struct ModelMetricsRow {
     pub response_cache: bool,
     /// Distributions of durations; empty unless the options ask for them.
     pub summaries: Vec<SummarySnapshot>,
-    /// Times to the first response, of decoupled models where the options ask for them.
+    /// Times to the first response in milliseconds, where the options ask for them.
     pub first_response: Option<HistogramSnapshot>,
     /// Multiplications and additions, where they are counted.
     pub arithmetic: Option<ArithmeticSnapshot>,
@@ -391,6 +391,7 @@ impl StatisticsRecorder {
         if let Some(latencies) = self.latencies() {
             let queue = total.saturating_sub(lookup);
             latencies.observe(&[(LatencyStage::Queue, queue), (LatencyStage::CacheHit, lookup)]);
+            latencies.observe_first_response(total);
         }
         let mut counters = self.lock();
         counters.last_inference_ms = now_ms;

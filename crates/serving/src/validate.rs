@@ -203,6 +203,15 @@ impl RequestChecker {
                 return Err(ServingError::invalid_arg(text));
             }
         }
+        let mut names = DistinctNames::default();
+        for (at, name) in request.requested_outputs.iter().enumerate() {
+            let before = request.requested_outputs.get(..at).unwrap_or_default();
+            if !names.insert_name(name, before.iter().map(String::as_str)) {
+                let name = shown(name);
+                let text = format!("{prefix}output '{name}' already exists in request");
+                return Err(ServingError::invalid_arg(text));
+            }
+        }
         if let Some(name) =
             request.requested_outputs.iter().find(|name| !self.outputs.contains(name))
         {

@@ -317,3 +317,20 @@ proptest! {
         prop_assert_eq!(sent.map(|ticket| ticket.batch_size), handed.map(|ticket| ticket.batch_size));
     }
 }
+
+#[test]
+fn an_output_that_is_asked_for_twice_is_refused() {
+    let ask = |outputs: &[&str]| {
+        let inputs = vec![raw("INPUT0", &[1, 16], 64), raw("INPUT1", &[1, 16], 64)];
+        let requested_outputs = outputs.iter().map(|&name| name.to_owned()).collect();
+        let id = "r".to_owned();
+        let mut request = InferenceRequest { id, inputs, requested_outputs, ..Default::default() };
+        add_sub().check(&mut request).map(|_| ()).map_err(|error| error.message)
+    };
+    assert_eq!(ask(&["O"]), Ok(()));
+    let twice = "[request id: r] output 'O' already exists in request".to_owned();
+    assert_eq!(ask(&["O", "O"]), Err(twice));
+    let many: Vec<String> = (0..60_000).map(|at| format!("{:05}", at % 59_999)).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(ask(&many).unwrap_err().ends_with("output '00000' already exists in request"));
+}

@@ -366,7 +366,31 @@ fn explicit_control_loads_only_what_is_named() {
     assert_eq!(ready(&load(&["b"])), ["b"]);
     assert_eq!(ready(&load(&["*"])), ["a", "b"]);
     assert!(load(&[]).is_ready());
-    assert!(!load(&["missing"]).is_ready());
+    let missing = load(&["missing", "a"]);
+    assert_eq!((ready(&missing), missing.is_ready()), (vec!["a".to_owned()], true));
+    assert_eq!(missing.load_failures().len(), 1);
+}
+
+#[test]
+fn folders_that_are_no_models_leave_the_server_ready() {
+    let folder = Folder::new().model("good", &["1"], &echo_config("")).model("none", &["1"], "");
+    fs::remove_file(folder.0.join("none/config.pbtxt")).unwrap();
+    let start = |exit_on_error| {
+        let options = CoreOptions {
+            auto_complete: false,
+            exit_on_error,
+            // A repository that is named again counts once.
+            repositories: vec![folder.0.clone(), folder.0.join("good/..")],
+            ..options(&folder.0)
+        };
+        Core::start(options, vec![Arc::new(Echo::default())])
+    };
+    let core = start(false).unwrap();
+    assert!(core.is_ready() && core.model_ready("good", "").unwrap());
+    let failures = core.load_failures();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].model, "none");
+    assert!(start(true).unwrap_err().message.contains("none"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use galatea_serving::backend::python::PythonBackend;
-use galatea_serving::core::UnloadDependents;
+use galatea_serving::core::{LoadOverrides, UnloadDependents};
 use galatea_serving::{
     Core, CorrelationId, ErrorCode, InferenceRequest, InferenceResponse, ServingError, SinkAnswer,
 };
@@ -318,6 +318,88 @@ fn configurations_are_completed_and_models_finalize() {
         assert!(std::time::Instant::now() < deadline, "the model was not finalized");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn instances_start_together_and_go_on_when_their_number_changes() {
+    let class = "import time
+class TritonPythonModel:
+    def initialize(self, args):
+        self.log = os.path.join(os.path.dirname(args['model_repository']), '.log')
+        os.makedirs(self.log, exist_ok=True)
+        self.note('began')
+        end = time.monotonic() + 60
+        while len([one for one in os.listdir(self.log) if one.startswith('began')]) < 3:
+            assert time.monotonic() < end, 'the instances do not start together'
+            time.sleep(0.005)
+
+    def note(self, what):
+        open(os.path.join(self.log, f'{what}.{os.getpid()}'), 'w').close()
+
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]
+
+    def finalize(self):
+        self.note('ended')
+";
+    let config = |count: usize| {
+        format!("{ONE_IN_ONE_OUT} instance_group {{ kind: KIND_CPU count: {count} }}")
+    };
+    let Some(served) = serve(&[("m", &config(3), class)]) else { return };
+    assert_eq!(served.core.load_failures(), []);
+    let counted = |what: &str| {
+        let files = fs::read_dir(served.folder.path().join(".log")).unwrap();
+        files
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with(what))
+            .count()
+    };
+    let change = |count: usize| {
+        let text = format!("backend: \"python\" {}", config(count));
+        fs::write(served.folder.path().join("m/config.pbtxt"), text).unwrap();
+        served.core.load_model("m", LoadOverrides::default()).unwrap();
+        assert_eq!(
+            served.core.resolve("m", "").unwrap().config().instance_group[0].count,
+            i32::try_from(count).unwrap()
+        );
+        assert_eq!(output(&infer(&served.core, request("m", &ints(&[4]))).unwrap()), [4]);
+    };
+    change(5);
+    assert_eq!((counted("began"), counted("ended")), (5, 0));
+    change(2);
+    python::until("the end of three instances", || (counted("ended") == 3).then_some(()));
+    assert_eq!(counted("began"), 5);
+    change(3);
+    assert_eq!((counted("began"), counted("ended")), (6, 3));
+    served.core.unload_model("m", UnloadDependents::Keep).unwrap();
+    python::until("the end of all instances", || (counted("ended") == 6).then_some(()));
+}
+
+#[test]
+fn a_class_that_is_inherited_completes_its_configuration() {
+    let class = "import galatea_test_base
+class TritonPythonModel(galatea_test_base.Base):
+    pass
+";
+    let base = "class Base:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({'name': 'IN', 'data_type': 'TYPE_INT32', 'dims': [-1]})
+        config.add_output({'name': 'OUT', 'data_type': 'TYPE_INT32', 'dims': [-1]})
+        config.set_max_batch_size(0)
+        return config
+
+    def execute(self, requests):
+        import triton_python_backend_utils as pb_utils
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]
+";
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write_model(folder.path(), "m", "backend: \"python\"", &format!("{HEAD}{class}"));
+    fs::write(folder.path().join("m/1/galatea_test_base.py"), base).unwrap();
+    let settings = [("python-executable", python)];
+    let served = Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings);
+    assert_eq!(served.core.load_failures(), []);
+    assert_eq!(served.core.resolve("m", "").unwrap().metadata().inputs[0].shape, [-1]);
 }
 
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }";

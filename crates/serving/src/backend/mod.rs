@@ -189,6 +189,11 @@ pub trait BackendModel: Send + Sync {
         false
     }
 
+    /// Whether its instances are made at the same time, because each takes long and little of the processor.
+    fn makes_instances_together(&self) -> bool {
+        false
+    }
+
     /// The checkpoint that this is, for front ends that speak of prompts and tokens.
     fn checkpoint(&self) -> Option<Arc<ResidentCheckpoint>> {
         None

@@ -12,6 +12,7 @@ mod complete;
 #[rustfmt::skip]
 pub mod inference;
 mod json;
+mod lenient_json;
 pub mod metal;
 mod model_io;
 mod normalise;
@@ -28,6 +29,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 pub use complete::{DEFAULT_MAX_BATCH_SIZE, complete};
 pub use inference::ModelConfig;
 pub use json::{from_json, to_json};
+pub(crate) use lenient_json::parse as parse_json;
 pub use metal::MetalConfig;
 pub use model_io::{ModelIo, ModelTensor, StateBinding};
 pub use normalise::{BackendNames, InstanceDefaults, fill_backend, normalise, normalise_instances};

@@ -71,6 +71,7 @@ impl Core {
                 config: settings.config(&polled.config),
                 versions: vec![version],
                 counters: polled.counters.clone(),
+                before: galatea_tensor::OrderedMap::new(),
             };
             match self.build_version(&changed, version) {
                 Ok(loaded) => *place = Some(Arc::new(loaded)),

@@ -6,29 +6,24 @@ use std::time::Instant;
 
 use galatea_tensor::OrderedMap;
 
+use super::Core;
 use super::arithmetic::VersionArithmetic;
 use super::backend_names::unknown_backend;
 use super::ensembles::EnsembleSteps;
 use super::load_record::PolledModel;
 use super::loaded::{LoadedVersion, OutputLabels, VersionExecutor, next_load};
+use super::seats::{SeatsWanted, TakenSeats, placements};
 use super::spare_instances::SpareInstances;
-use super::{Core, warmup};
-use crate::backend::{
-    BackendModel, HostLink, InstancePlacement, ModelBackend, ModelFiles, PlacementKind,
-};
+use crate::backend::{BackendModel, HostLink, ModelBackend, ModelFiles, PlacementKind};
 use crate::cache::ResponseCache;
-use crate::config::inference::ModelRateLimiter;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, MetalConfig, ModelConfig};
-use crate::driver::InstanceSeat;
 use crate::ensemble::{EnsemblePlan, ServedEnsemble};
 use crate::error::{ErrorCode, ServingError};
 use crate::latency::LatencyRecorder;
 use crate::latency_target::LatencyTargets;
 use crate::payload::ExecutionContext;
-use crate::rate_limiter::ResourceDevice;
 use crate::repository::{self, ModelId};
 use crate::schedule;
 use crate::sequence::SequencePlan;
@@ -110,9 +105,18 @@ impl Core {
         let files = self.files(polled, version, backend.as_ref())?;
         let metal = &core_fields(backend.as_ref(), &files);
         let default_max_batch_size = metal.completed_batch(max_batch_size(&files.settings)?);
-        let model = backend.load(&files)?;
+        let before = polled.before.get(&version);
+        let reused = before.and_then(|before| before.spares.as_ref()).map(|all| all.model());
+        let model: Arc<dyn BackendModel> = match &reused {
+            Some(model) => Arc::clone(model),
+            None => Arc::from(backend.load(&files)?),
+        };
         if let Some(completed) = model.completed_config() {
+            let groups = std::mem::take(&mut config.instance_group);
             config.clone_from(completed);
+            if reused.is_some() {
+                config.instance_group = groups;
+            }
             config::validate(&config)?;
         }
         if let Some(io) = model.io() {
@@ -135,7 +139,14 @@ impl Core {
         let labels = self.labels_of(polled, &config, model.labels())?;
         let goals = LatencyTargets::of_model(&config, &files.metal)?;
         let config = Arc::new(config);
-        let seats = self.seats(polled, &config, model.as_ref(), sequences.as_ref())?;
+        let wanted = SeatsWanted {
+            dir: &polled.dir,
+            config: &config,
+            sequences: sequences.as_ref(),
+            gpus: self.options.gpus,
+        };
+        let before = before.filter(|_| reused.is_some());
+        let TakenSeats { seats, kept } = wanted.seats(model.as_ref(), before.map(Arc::as_ref))?;
         let counters = polled.counters.get(&version).cloned().unwrap_or_default();
         let context =
             ExecutionContext::counting_on(&config.name, version, Arc::clone(&config), counters);
@@ -176,34 +187,14 @@ impl Core {
             tending,
             kernels,
             left: AtomicBool::new(false),
+            kept,
         })
-    }
-
-    /// The instances of a version, which have run their warm-up.
-    fn seats(
-        &self,
-        polled: &PolledModel,
-        config: &Arc<ModelConfig>,
-        model: &dyn BackendModel,
-        sequences: Option<&Arc<SequencePlan>>,
-    ) -> Result<Vec<InstanceSeat>, ServingError> {
-        let mut seats = Vec::new();
-        for (placement, limits) in placements(config, self.options.gpus) {
-            let mut instance = model.instance(&placement)?;
-            warmup::run(&polled.dir, config, sequences, instance.as_mut())?;
-            let device = match placement.kind {
-                PlacementKind::Gpu(number) => ResourceDevice::Gpu(number),
-                PlacementKind::Cpu | PlacementKind::Model => ResourceDevice::Host,
-            };
-            seats.push(InstanceSeat { name: placement.name, instance, limits, device });
-        }
-        Ok(seats)
     }
 
     /// Maker of spare instances of a model that may call others.
     fn spares(
         &self,
-        model: Box<dyn BackendModel>,
+        model: Arc<dyn BackendModel>,
         context: &Arc<ExecutionContext>,
     ) -> Option<Arc<SpareInstances>> {
         let config = &context.config;
@@ -258,6 +249,7 @@ impl Core {
         }
         let config = Arc::new(config);
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
         let server = Arc::new(EnsembleSteps(Arc::downgrade(&self.models)));
         let executor = VersionExecutor::Ensemble(ServedEnsemble::new(plan, server, &context));
         let checker = RequestChecker::new(&config);
@@ -279,6 +271,7 @@ impl Core {
             kernels: None,
             checkpoint: None,
             left: AtomicBool::new(false),
+            kept: Vec::new(),
         })
     }
 
@@ -315,34 +308,6 @@ fn max_batch_size(settings: &OrderedMap<String, String>) -> Result<i32, ServingE
             format!("'default-max-batch-size' must be an integer, found '{text}'"),
         )
     })
-}
-
-/// The instances of all groups, by name, and the resources that each needs.
-fn placements(
-    config: &Arc<ModelConfig>,
-    gpus: u32,
-) -> Vec<(InstancePlacement, Option<ModelRateLimiter>)> {
-    let mut placements = Vec::new();
-    for group in &config.instance_group {
-        let kinds: Vec<PlacementKind> = match group.kind() {
-            Kind::Gpu if group.gpus.is_empty() => (0..gpus).map(PlacementKind::Gpu).collect(),
-            Kind::Gpu => group
-                .gpus
-                .iter()
-                .filter_map(|&gpu| Some(PlacementKind::Gpu(gpu.try_into().ok()?)))
-                .collect(),
-            Kind::Model => vec![PlacementKind::Model],
-            Kind::Auto | Kind::Cpu => vec![PlacementKind::Cpu],
-        };
-        let count = usize::try_from(group.count).unwrap_or(1);
-        let all = kinds.iter().flat_map(|&kind| std::iter::repeat_n(kind, count));
-        for (number, kind) in all.enumerate() {
-            let name = format!("{}_{number}", group.name);
-            let placement = InstancePlacement { name, kind, config: Arc::clone(config) };
-            placements.push((placement, group.rate_limiter.clone()));
-        }
-    }
-    placements
 }
 
 /// Settings of `metal_config` for the core: a backend whose requests it does not put together takes `batch_size` itself.

@@ -12,6 +12,14 @@ use super::{ControlMode, Core, LoadOverrides, UnloadDependents};
 use crate::error::{ErrorCode, ServingError};
 use crate::repository::{self, ModelId, NameMeaning};
 
+/// How a model is unloaded.
+#[derive(Clone, Copy, Debug)]
+struct UnloadStep {
+    dependents: UnloadDependents,
+    /// Whether a load that is under way is waited for.
+    waits: bool,
+}
+
 impl Core {
     /// Loads a model on request, or anew what has changed of it since it was loaded, and waits for the end. A
     /// configuration given earlier holds on until the one on disk is written anew or the model is unloaded.
@@ -63,7 +71,7 @@ impl Core {
     }
 
     /// Unloads a model on request. It takes no more requests and answers those that it has; this does not wait for
-    /// that. A model that is not loaded stays so.
+    /// that. A model that is not loaded stays so. A load that is under way ends first, as it would have alone.
     ///
     /// # Errors
     /// When the control mode does not permit it.
@@ -72,25 +80,43 @@ impl Core {
         name: &str,
         dependents: UnloadDependents,
     ) -> Result<(), ServingError> {
+        self.unload_named(name, UnloadStep { dependents, waits: true })
+    }
+
+    /// Unloads a model for another one, which may be what a load that is under way waits for: such a load becomes void.
+    ///
+    /// # Errors
+    /// Fails like [`unload_model`](Self::unload_model).
+    pub(super) fn unload_for_model(
+        &self,
+        name: &str,
+        dependents: UnloadDependents,
+    ) -> Result<(), ServingError> {
+        self.unload_named(name, UnloadStep { dependents, waits: false })
+    }
+
+    fn unload_named(&self, name: &str, how: UnloadStep) -> Result<(), ServingError> {
         self.check_control()?;
         let ids = match self.options.naming {
             NameMeaning::Unique => vec![ModelId::plain(name)],
             NameMeaning::Namespaced => self.models().named(name),
         };
-        ids.iter().for_each(|id| self.unload(id, dependents));
+        ids.iter().for_each(|id| self.unload(id, how));
         Ok(())
     }
 
-    fn unload(&self, id: &ModelId, dependents: UnloadDependents) {
+    fn unload(&self, id: &ModelId, how: UnloadStep) {
+        let turn = how.waits.then(|| self.turns.take(id));
         let steps = self.steps_of(id);
         self.take_down(id);
-        if dependents == UnloadDependents::Keep {
+        drop(turn);
+        if how.dependents == UnloadDependents::Keep {
             return;
         }
         for step in steps {
             let wanted = self.models().is_wanted_by_name(&step);
             if !wanted && !self.is_step_of_any(&step) {
-                self.unload(&step, dependents);
+                self.unload(&step, how);
             }
         }
     }

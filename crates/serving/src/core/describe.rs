@@ -100,6 +100,15 @@ pub struct ModelIndexEntry {
     pub reason: Option<String>,
 }
 
+/// How far a model came that could not be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedStage {
+    /// Its folder or configuration cannot be used, so that nothing was tried; the server is ready without it.
+    Reading,
+    /// It was tried; a server with strict readiness is not ready.
+    Loading,
+}
+
 /// A model that could not be loaded at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadFailure {
@@ -109,4 +118,6 @@ pub struct LoadFailure {
     pub version: Option<String>,
     /// Error, where something went wrong.
     pub reason: String,
+    /// How far it came.
+    pub stage: FailedStage,
 }

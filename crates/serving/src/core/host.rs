@@ -31,6 +31,6 @@ impl ModelHost for Core {
     }
 
     fn unload(&self, model: &str, dependents: UnloadDependents) -> Result<(), ServingError> {
-        self.unload_model(model, dependents)
+        self.unload_for_model(model, dependents)
     }
 }

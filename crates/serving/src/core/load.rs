@@ -13,8 +13,8 @@ use super::agents;
 use super::change::{ChangeExtent, ModelChange};
 use super::load_record::{LoadRecord, ModelSource, PolledModel};
 use super::loaded::LoadedVersion;
-use super::models::{AMBIGUOUS, LoadEpoch, WantedBy};
-use super::{ControlMode, Core, LoadFailure};
+use super::models::{AMBIGUOUS, LoadEpoch, UNLOADED, WantedBy};
+use super::{ControlMode, Core, FailedStage, LoadFailure};
 use crate::ab_test::{AbTestPlan, ModelVersions};
 use crate::backend::ModelBackend;
 use crate::config::{self, BackendNames, ModelConfig};
@@ -51,7 +51,7 @@ impl Core {
                     let text = format!(
                         "failed to load '{name}', no folder of this name in the model repositories"
                     );
-                    self.record_failure(&ModelId::plain(name), None, &text);
+                    self.record_unread(&ModelId::plain(name), &text);
                 }
                 let all = load.iter().any(|name| name == "*");
                 found.into_iter().filter(|model| all || load.contains(&model.id.name)).collect()
@@ -82,11 +82,26 @@ impl Core {
 
     fn record_failure(&self, model: &ModelId, version: Option<i64>, reason: &str) {
         tracing::error!(%model, version, reason, "a model failed to load");
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(LoadFailure {
-            model: model.to_string(),
-            version: version.map(|version| version.to_string()),
-            reason: reason.to_owned(),
-        });
+        let version = version.map(|version| version.to_string());
+        self.note_failure(model, version, reason, FailedStage::Loading);
+    }
+
+    /// Notes a model that could not even be tried, which no client waits for.
+    fn record_unread(&self, model: &ModelId, reason: &str) {
+        tracing::error!(%model, reason, "a model cannot be read");
+        self.note_failure(model, None, reason, FailedStage::Reading);
+    }
+
+    fn note_failure(
+        &self,
+        model: &ModelId,
+        version: Option<String>,
+        reason: &str,
+        stage: FailedStage,
+    ) {
+        let model = model.to_string();
+        let failure = LoadFailure { model, version, reason: reason.to_owned(), stage };
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 
     pub(super) fn forget_failures(&self, model: &ModelId) {
@@ -100,7 +115,7 @@ impl Core {
         if found.ambiguous {
             let reason = AMBIGUOUS;
             self.write_models(|models| models.set_unusable(id, Some(reason.to_owned())));
-            self.record_failure(id, None, reason);
+            self.record_unread(id, reason);
             return;
         }
         let source = ModelSource { dir: found.dir.clone(), given_config: None, given_files: None };
@@ -112,7 +127,7 @@ impl Core {
         }
         if let Err(LoadError::Poll(error)) = self.bring_up(id, source, WantedBy::Name) {
             // As in Triton, the index shows such a model by name only; the reason goes to the log.
-            self.record_failure(id, None, &error.message);
+            self.record_unread(id, &error.message);
         }
     }
 
@@ -155,31 +170,9 @@ impl Core {
         let asked = plan.as_ref().is_ok_and(Option::is_some);
         let planned = plan.and_then(|plan| self.plan_ab_test(&mut polled, plan, &change));
         let planned = planned.map_err(|error| self.fail_all(&polled, epoch, error))?;
-        let mut failures = Vec::new();
-        for &version in &polled.versions {
-            if let Some(serving) = self.serving(id, version) {
-                match change.of(version) {
-                    ChangeExtent::Nothing => {
-                        serving.adopt_policy(&polled.config);
-                        continue;
-                    }
-                    ChangeExtent::Instances => {
-                        let counters = Arc::clone(&serving.context.statistics);
-                        polled.counters.insert(version, counters);
-                    }
-                    ChangeExtent::Model => {}
-                }
-            }
-            if let Err(error) = self.load_version(&polled, version, epoch) {
-                failures.push(format!(
-                    "version {version} is at UNAVAILABLE state: {};",
-                    error.nested()
-                ));
-            }
-        }
-        if !failures.is_empty() {
+        if let Err(error) = self.load_versions(&mut polled, &change, epoch) {
             planned.iter().for_each(PlannedAbTest::drop_instances);
-            return Err(LoadError::Load(ServingError::invalid_arg(failures.join(""))));
+            return Err(LoadError::Load(error));
         }
         match planned {
             Some(planned) => self.begin_ab_test(id, epoch, planned).map_err(|error| {
@@ -224,12 +217,95 @@ impl Core {
         ready.find(|(number, _)| *number == version).map(|(_, serving)| Arc::clone(serving))
     }
 
-    fn load_version(
+    /// Makes the versions that have changed anew and puts them into service together: when one of them fails, none of
+    /// this load serves, as in Triton, and those that served before go on.
+    fn load_versions(
+        &self,
+        polled: &mut PolledModel,
+        change: &ModelChange,
+        epoch: LoadEpoch,
+    ) -> Result<(), ServingError> {
+        let mut built = Vec::new();
+        let mut failures = String::new();
+        for version in polled.versions.clone() {
+            if let Some(serving) = self.serving(&polled.id, version) {
+                match change.of(version) {
+                    ChangeExtent::Nothing => {
+                        serving.adopt_policy(&polled.config);
+                        continue;
+                    }
+                    ChangeExtent::Instances => {
+                        let counters = Arc::clone(&serving.context.statistics);
+                        polled.counters.insert(version, counters);
+                        polled.before.insert(version, serving);
+                    }
+                    ChangeExtent::Model => {}
+                }
+            }
+            match self.make_version(polled, version, epoch) {
+                Ok(loaded) => built.push((version, loaded)),
+                Err(error) => {
+                    let nested = error.nested();
+                    failures += &format!("version {version} is at UNAVAILABLE state: {nested};");
+                }
+            }
+        }
+        let id = &polled.id;
+        if !failures.is_empty() {
+            for (version, loaded) in built {
+                tracing::warn!(model = %id, version, "unloaded, since another version of the load failed");
+                loaded.give_back();
+                loaded.remove();
+                self.write_models(|models| models.failed(id, version, epoch, UNLOADED));
+            }
+            return Err(ServingError::invalid_arg(failures));
+        }
+        self.serve_versions(id, epoch, built)
+    }
+
+    /// Puts versions into service.
+    ///
+    /// # Errors
+    /// When the load was overtaken, such as by the end of the server.
+    fn serve_versions(
+        &self,
+        id: &ModelId,
+        epoch: LoadEpoch,
+        built: Vec<(i64, Arc<LoadedVersion>)>,
+    ) -> Result<(), ServingError> {
+        let mut overtaken = Ok(());
+        for (version, loaded) in built {
+            let seconds = loaded.load_duration.as_secs_f64();
+            let kept = loaded.kept.clone();
+            match self.write_models(|models| models.serve(id, version, epoch, loaded)) {
+                Ok(before) => {
+                    tracing::info!(model = %id, version, seconds, "loaded");
+                    if let Some(before) = before {
+                        before.hand_over(&kept);
+                        drain(before, || {});
+                    }
+                }
+                Err(loaded) => {
+                    loaded.give_back();
+                    loaded.remove();
+                    let error = ServingError::unavailable("the load was overtaken by an unload");
+                    overtaken = Err(ServingError::invalid_arg(format!(
+                        "version {version} is at UNAVAILABLE state: {};",
+                        error.nested()
+                    )));
+                }
+            }
+        }
+        overtaken
+    }
+
+    /// Makes a version, which does not serve yet, and notes why it could not be made.
+    fn make_version(
         &self,
         polled: &PolledModel,
         version: i64,
         epoch: LoadEpoch,
-    ) -> Result<(), ServingError> {
+    ) -> Result<Arc<LoadedVersion>, ServingError> {
         let id = &polled.id;
         self.write_models(|models| models.loading(id, version, epoch));
         let mut result = self.build_version(polled, version);
@@ -238,33 +314,15 @@ impl Core {
                 result = self.build_version(polled, version);
             }
         }
-        match result {
-            Ok(loaded) => {
-                let seconds = loaded.load_duration.as_secs_f64();
-                let loaded = Arc::new(loaded);
-                match self.write_models(|models| models.serve(id, version, epoch, loaded)) {
-                    Ok(before) => {
-                        tracing::info!(model = %id, version, seconds, "loaded");
-                        before.into_iter().for_each(|before| drain(before, || {}));
-                        Ok(())
-                    }
-                    Err(loaded) => {
-                        loaded.remove();
-                        Err(ServingError::unavailable("the load was overtaken by an unload"))
-                    }
-                }
+        result.map(Arc::new).inspect_err(|error| {
+            let reason = error.nested();
+            self.write_models(|models| models.failed(id, version, epoch, &reason));
+            if self.serving(id, version).is_some() {
+                tracing::error!(model = %id, version, %reason, "the version that serves goes on");
+            } else {
+                self.record_failure(id, Some(version), &reason);
             }
-            Err(error) => {
-                let reason = error.nested();
-                self.write_models(|models| models.failed(id, version, epoch, &reason));
-                if self.serving(id, version).is_some() {
-                    tracing::error!(model = %id, version, %reason, "the version that serves goes on");
-                } else {
-                    self.record_failure(id, Some(version), &reason);
-                }
-                Err(error)
-            }
-        }
+        })
     }
 
     /// Takes the versions that `keep` does not name out of service; they answer what they have taken.
@@ -320,7 +378,9 @@ impl Core {
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
         let dir = source.dir.clone();
-        Ok(PolledModel { id: id.clone(), dir, config, versions, counters: OrderedMap::new() })
+        let counters = OrderedMap::new();
+        let before = OrderedMap::new();
+        Ok(PolledModel { id: id.clone(), dir, config, versions, counters, before })
     }
 
     fn read_config(&self, dir: &Path) -> Result<ModelConfig, ServingError> {
@@ -417,7 +477,7 @@ const MAX_SHOWN_FILES: usize = 8;
 
 /// A configuration as a client gives it.
 fn given_config(text: &str) -> Result<ModelConfig, ServingError> {
-    let json = serde_json::from_str(text).map_err(|error| {
+    let json = config::parse_json(text).map_err(|error| {
         ServingError::invalid_arg(format!("the given configuration is no JSON: {error}"))
     })?;
     config::from_json(&json)

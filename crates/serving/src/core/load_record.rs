@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use galatea_tensor::OrderedMap;
 
+use super::loaded::LoadedVersion;
 use super::overrides::GivenFolder;
 use crate::config::ModelConfig;
 use crate::repository::{FolderStamp, ModelId};
@@ -37,4 +38,6 @@ pub(super) struct PolledModel {
     pub(super) versions: Vec<i64>,
     /// Counters of versions that are only given other instances, so that they count on.
     pub(super) counters: OrderedMap<i64, Arc<StatisticsRecorder>>,
+    /// These versions, which the new ones may take instances from.
+    pub(super) before: OrderedMap<i64, Arc<LoadedVersion>>,
 }

@@ -67,6 +67,17 @@ pub(super) struct LoadedVersion {
     pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
     /// Whether it is out of service, or another load has taken its place.
     pub(super) left: AtomicBool,
+    /// Instances that it has from the version before, by their places there and here.
+    pub(super) kept: Vec<KeptInstance>,
+}
+
+/// An instance that goes on when its version is given others beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeptInstance {
+    /// Place in the version before.
+    pub(super) from: usize,
+    /// Place in the new version.
+    pub(super) to: usize,
 }
 
 /// Hands a request to a version, and if that leaves the service meanwhile, to its successor, which `find` gives.
@@ -252,6 +263,20 @@ impl LoadedVersion {
             }
             sink(answer);
         }))
+    }
+
+    /// The version that took its place goes on with these instances.
+    pub(super) fn hand_over(&self, kept: &[KeptInstance]) {
+        if let VersionExecutor::Instances(handle) = &self.executor {
+            handle.hand_over(&kept.iter().map(|kept| kept.from).collect::<Vec<_>>());
+        }
+    }
+
+    /// The version before goes on with the instances that this one was to have.
+    pub(super) fn give_back(&self) {
+        if let VersionExecutor::Instances(handle) = &self.executor {
+            handle.hand_over(&self.kept.iter().map(|kept| kept.to).collect::<Vec<_>>());
+        }
     }
 
     /// Nothing more will come: what waits for company goes now.

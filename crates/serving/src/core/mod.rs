@@ -21,6 +21,7 @@ mod options;
 mod overrides;
 mod poll;
 mod registered;
+mod seats;
 mod served;
 mod spare_instances;
 mod tuning;
@@ -33,8 +34,8 @@ use std::time::{Duration, Instant};
 
 pub use crate::backend::{LoadOverrides, UnloadDependents};
 pub use describe::{
-    EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ServerMetadata, TensorMetadata,
-    VersionState,
+    EXTENSIONS, FailedStage, LoadFailure, ModelIndexEntry, ModelMetadata, ServerMetadata,
+    TensorMetadata, VersionState,
 };
 pub use handle::ModelHandle;
 pub use options::{ControlMode, CoreOptions, ShutdownReport};
@@ -94,9 +95,10 @@ impl Core {
     /// When the options cannot be used or, with `exit_on_error`, a repository cannot be read or a model failed. Without,
     /// a server whose repositories cannot be read is up and neither live nor ready.
     pub fn start(
-        options: CoreOptions,
+        mut options: CoreOptions,
         backends: Vec<Arc<dyn ModelBackend>>,
     ) -> Result<Arc<Self>, ServingError> {
+        options.repositories = repository::distinct(options.repositories);
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
         let driver = LaneDriver::start(options.rate_limits.clone())?;
         let models = Arc::new(RwLock::new(ModelTable::new(options.naming)));
@@ -185,11 +187,13 @@ impl Core {
         }
     }
 
-    /// Whether inference can be expected to work: with strict readiness, every model that should be loaded is.
+    /// Whether inference can be expected to work: with strict readiness, every model that should be loaded is. As in
+    /// Triton, folders that could not be read as models count as none.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let strict = self.options.strict_readiness;
-        let all_serve = || self.load_failures().is_empty() && self.models().all_serve();
+        let read = |failure: &LoadFailure| failure.stage == FailedStage::Reading;
+        let all_serve = || self.load_failures().iter().all(read) && self.models().all_serve();
         self.is_live() && (!strict || all_serve())
     }
 

@@ -13,7 +13,7 @@ use crate::error::ServingError;
 use crate::repository::{FoundModel, ModelId, NameMeaning};
 
 /// Why a version that was taken out of service is not available.
-const UNLOADED: &str = "unloaded";
+pub(super) const UNLOADED: &str = "unloaded";
 
 /// Why a model cannot be used whose name two repositories have.
 pub(super) const AMBIGUOUS: &str = "model appears in two or more repositories";
@@ -183,8 +183,7 @@ impl ModelTable {
             VersionEntry::Loading => false,
         };
         let usable = |entry: &ModelEntry| {
-            let told = entry.versionless || entry.reason.is_some();
-            entry.versions.values().all(serves) && !(told && entry.versions.is_empty())
+            entry.versions.values().all(serves) && !(entry.versionless && entry.versions.is_empty())
         };
         self.all().all(usable)
     }

@@ -192,6 +192,16 @@ impl Core {
         found.into_values().collect()
     }
 
+    /// The names of the models that serve, with their namespaces before them where repositories are namespaces.
+    #[must_use]
+    pub fn ready_names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.models().all_ready().map(|loaded| loaded.id.to_string()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The language models that serve and are in memory, of each the latest version, by name.
     #[must_use]
     pub fn language_models(&self) -> Vec<(String, Arc<LanguageModel>)> {

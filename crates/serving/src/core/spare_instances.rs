@@ -18,7 +18,7 @@ use crate::waiting_models::CallGraph;
 
 /// The spare instances of a version.
 pub(super) struct SpareInstances {
-    model: Box<dyn BackendModel>,
+    model: Arc<dyn BackendModel>,
     graph: Arc<CallGraph>,
     placement: InstancePlacement,
     context: Arc<ExecutionContext>,
@@ -66,7 +66,7 @@ impl Drop for SparePermit {
 impl SpareInstances {
     /// For a model that may call others; its instances are made as `placement` says.
     pub(super) fn new(
-        model: Box<dyn BackendModel>,
+        model: Arc<dyn BackendModel>,
         graph: &Arc<CallGraph>,
         placement: InstancePlacement,
         context: &Arc<ExecutionContext>,
@@ -78,6 +78,11 @@ impl SpareInstances {
         let turns = turns.max(1);
         let state = Mutex::default();
         Arc::new(Self { model, graph, placement, context, turns, sequences, state })
+    }
+
+    /// The model, for a version that is given other instances.
+    pub(super) fn model(&self) -> Arc<dyn BackendModel> {
+        Arc::clone(&self.model)
     }
 
     /// Whether the request is for a spare instance.

@@ -1,7 +1,7 @@
 use std::sync::mpsc::channel;
 
 use super::*;
-use crate::backend::{BatchPayload, ShutdownSignal};
+use crate::backend::{BatchPayload, ModelInstance, ShutdownSignal};
 use crate::batch;
 use crate::config::ModelConfig;
 use crate::request::SinkAnswer;
@@ -30,7 +30,7 @@ fn handle_of(driver: &LaneDriver, instances: Vec<Box<dyn ModelInstance>>) -> Arc
     let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
     let seat = |(at, instance)| InstanceSeat {
         name: format!("m_{at}"),
-        instance,
+        instance: SeatedInstance::new(instance),
         limits: None,
         device: ResourceDevice::Host,
     };

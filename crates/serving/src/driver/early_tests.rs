@@ -2,7 +2,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use super::*;
-use crate::backend::BatchPayload;
+use crate::backend::{BatchPayload, ModelInstance};
 use crate::config::ModelConfig;
 use crate::config::inference::ModelDynamicBatching;
 use crate::request::SinkAnswer;
@@ -64,7 +64,7 @@ fn rig(driver: &LaneDriver, scheduler: Box<dyn RequestScheduler>, takes: Duratio
     let instance = Box::new(Ahead { takes, begun: begin, go_on: wait, early: tell });
     let seat = InstanceSeat {
         name: "m_0".to_owned(),
-        instance,
+        instance: SeatedInstance::new(instance),
         limits: None,
         device: ResourceDevice::Host,
     };

@@ -12,9 +12,10 @@ use super::RefusedRequest;
 use super::gate::InstanceGate;
 use super::inline::{InlineEligibility, InlineGuard, MAX_ROUNDS};
 use super::ordered::OrderedAnswers;
+use super::seat::SeatedInstance;
 use super::timer::{LaneTimer, TimedLane};
 use super::times::{CompletionPrediction, ExecutionTimes};
-use crate::backend::{ModelInstance, ShutdownSignal};
+use crate::backend::ShutdownSignal;
 use crate::error::ServingError;
 use crate::latency_target::AdmissionRule;
 use crate::payload::{ActiveRequest, BatchPayload, ExecutionContext};
@@ -72,10 +73,11 @@ pub(super) struct ModelLane {
     follows: bool,
     sequences: Option<Arc<SequencePlan>>,
     state: Mutex<LaneState>,
-    /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
-    instances: Vec<Mutex<Box<dyn ModelInstance>>>,
-    /// Instances that are told of the lane's end.
-    leaving: Vec<Arc<dyn ShutdownSignal>>,
+    /// Each is locked by whoever was given a batch for it, so nobody waits for these locks but a lane that has taken an
+    /// instance over, for the last batch of the lane before.
+    instances: Vec<SeatedInstance>,
+    /// Instances that another lane has taken over, which hear nothing of the end of this one.
+    handed_over: Mutex<Vec<usize>>,
     /// One for each instance, where resources limit executions.
     gates: Vec<InstanceGate>,
     /// Whether the phase is `Closed`, for those who must not wait for the lock.
@@ -141,13 +143,13 @@ impl ModelLane {
         context: &Arc<ExecutionContext>,
         timer: &Arc<LaneTimer>,
         policy: LanePolicy,
-        instances: Vec<Box<dyn ModelInstance>>,
+        instances: Vec<SeatedInstance>,
         gates: Vec<InstanceGate>,
     ) -> Arc<Self> {
         let LanePolicy { scheduler, admission, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
-        let takes = matches!(instances.as_slice(), [instance] if instance.pipelines_batches());
+        let takes = matches!(instances.as_slice(), [instance] if instance.pipelines);
         let early = match takes && admission == AdmissionRule::All && !limited {
             true => scheduler.early(),
             false => PipelineDepth::Never,
@@ -175,14 +177,13 @@ impl ModelLane {
             }),
             gates,
             closed: AtomicBool::new(false),
-            movable: !limited
-                && instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
+            movable: !limited && instances.iter().all(|instance| instance.by_sizes),
             early,
             quickness: InlineEligibility::default(),
             admission,
             times: ExecutionTimes::default(),
-            leaving: instances.iter().filter_map(|instance| instance.leaving()).collect(),
-            instances: instances.into_iter().map(Mutex::new).collect(),
+            handed_over: Mutex::default(),
+            instances,
             calls: (0..count).map(|_| Condvar::new()).collect(),
             ended: Condvar::new(),
         })
@@ -322,7 +323,7 @@ impl ModelLane {
     /// Executes a batch on an instance that it was dispatched to.
     pub(super) fn execute(&self, instance: usize, mut payload: BatchPayload) {
         let Some(executor) = self.instances.get(instance) else { return };
-        let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut executor = executor.lock();
         let bytes = if self.movable { payload.input_bytes() } else { 0 };
         let mut count = 1;
         let mut items = payload.items();
@@ -728,7 +729,7 @@ impl ModelLane {
         self.settle(&mut state, now, &mut effects);
         drop(state);
         self.apply(effects);
-        self.leaving.iter().for_each(|instance| instance.drain());
+        self.signals().iter().for_each(|instance| instance.drain());
     }
 
     /// Takes no more requests, and waits until those that it has are answered and the instances idle.
@@ -750,10 +751,28 @@ impl ModelLane {
         self.ended.notify_all();
         self.gates.iter().for_each(InstanceGate::wake);
         self.calls.iter().for_each(Condvar::notify_one);
-        self.leaving.iter().for_each(|instance| instance.close());
+        self.signals().iter().for_each(|instance| instance.close());
         for request in waiting.into_values() {
             request.fail(FailureReason::Other, stopping());
         }
+    }
+
+    /// Signals of the instances that are told of the lane's end.
+    fn signals(&self) -> Vec<Arc<dyn ShutdownSignal>> {
+        let handed_over = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.instances.iter().enumerate().filter(|(at, _)| !handed_over.contains(at));
+        own.filter_map(|(_, instance)| instance.leaving.clone()).collect()
+    }
+
+    /// The instances, for a lane that goes on with some of them.
+    pub(super) fn instances(&self) -> &[SeatedInstance] {
+        &self.instances
+    }
+
+    /// Another lane goes on with these instances.
+    pub(super) fn hand_over(&self, instances: &[usize]) {
+        let mut handed_over = self.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        handed_over.extend_from_slice(instances);
     }
 
     fn state(&self) -> MutexGuard<'_, LaneState> {

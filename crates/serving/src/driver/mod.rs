@@ -4,6 +4,7 @@ mod gate;
 mod inline;
 mod lane;
 mod ordered;
+mod seat;
 mod timer;
 mod times;
 
@@ -13,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::backend::ModelInstance;
 use crate::config::inference::ModelRateLimiter;
 use crate::error::ServingError;
 use crate::latency_target::AdmissionRule;
@@ -25,6 +25,7 @@ use crate::sequence::SequencePlan;
 use gate::RateLimiterGates;
 pub(crate) use inline::is_inside;
 use lane::{LanePolicy, ModelLane};
+pub use seat::SeatedInstance;
 use timer::LaneTimer;
 
 /// All lanes that run, and their clock.
@@ -59,8 +60,8 @@ impl From<ServingError> for RefusedRequest {
 pub struct InstanceSeat {
     /// Name of its thread.
     pub name: String,
-    /// Model that executes.
-    pub instance: Box<dyn ModelInstance>,
+    /// Instance that executes.
+    pub instance: SeatedInstance,
     /// Resources that it needs, where the server limits executions.
     pub limits: Option<ModelRateLimiter>,
     /// Where these resources are.
@@ -202,6 +203,16 @@ impl DriverHandle {
             }
         });
         Ok(())
+    }
+
+    /// The instances in their order, for a version that goes on with some of them.
+    pub(crate) fn instances(&self) -> &[SeatedInstance] {
+        self.lane.instances()
+    }
+
+    /// Another version goes on with these instances, which hear nothing of the end of this one.
+    pub(crate) fn hand_over(&self, instances: &[usize]) {
+        self.lane.hand_over(instances);
     }
 
     /// Takes no more requests. Those that were taken run without waiting for company.

@@ -77,7 +77,8 @@ struct EarlyResponse {
 enum ClientDelivery {
     Response(EarlyResponse),
     Error(ServingError),
-    End(Result<(), ServingError>),
+    /// The last one, with the response that comes with it.
+    End(Result<(), ServingError>, Option<EarlyResponse>),
 }
 
 struct EnsembleState {
@@ -270,6 +271,7 @@ impl EnsembleRequest {
         let mut launches = Vec::new();
         {
             let mut state = lock(&self.state);
+            let mut responded = false;
             for effect in change(&mut state.flow) {
                 match effect {
                     FlowEffect::Start { run, step, inputs } => {
@@ -281,10 +283,20 @@ impl EnsembleRequest {
                             Err(error) => ClientDelivery::Error(error),
                         };
                         state.deliveries.push_back(delivery);
+                        responded = true;
                     }
                     FlowEffect::End(result) => {
                         let result = result.map_err(|stop| self.stop_error(stop));
-                        state.deliveries.push_back(ClientDelivery::End(result));
+                        // As in Triton, a response that no step follows is the last, and says so itself.
+                        let last =
+                            match state.deliveries.pop_back_if(|_| responded && result.is_ok()) {
+                                Some(ClientDelivery::Response(response)) => Some(response),
+                                other => {
+                                    state.deliveries.extend(other);
+                                    None
+                                }
+                            };
+                        state.deliveries.push_back(ClientDelivery::End(result, last));
                     }
                 }
             }
@@ -353,8 +365,8 @@ impl EnsembleRequest {
                     client.respond(Err(error));
                     state = lock(&self.state);
                 }
-                ClientDelivery::End(result) => {
-                    let only = state.only.take();
+                ClientDelivery::End(result, last) => {
+                    let only = last.or_else(|| state.only.take());
                     let result = state.fault.take().map_or(result, Err);
                     drop(state);
                     self.end(client, only, result);
@@ -373,6 +385,8 @@ impl EnsembleRequest {
     ) {
         let context = &self.ensemble.context;
         if let Err(error) = result {
+            // Triton counts the failure of the steps here, and that of the request.
+            context.statistics.failure(FailureReason::Other, client.arrived.elapsed());
             client.fail(FailureReason::Other, error);
             return self.ensemble.closed();
         }

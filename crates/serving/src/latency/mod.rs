@@ -120,11 +120,8 @@ struct LatencyHistogram {
 impl LatencyRecorder {
     /// Quantiles that the options ask for; `None` where that is nothing.
     pub(crate) fn new(options: &LatencyOptions, config: &ModelConfig) -> Option<Self> {
-        let decoupled =
-            config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);
-        // Other models have one response, whose time the summaries tell.
-        let first_response = (options.histograms && decoupled)
-            .then(|| Mutex::new(LatencyHistogram::new(buckets(config))));
+        let first_response =
+            options.histograms.then(|| Mutex::new(LatencyHistogram::new(buckets(config))));
         let summaries = options.summaries.is_some().then(|| {
             Mutex::new(LatencySummaries {
                 turned: Instant::now(),
@@ -160,7 +157,8 @@ impl LatencyRecorder {
     /// Takes the time to the first response of a request in.
     pub(crate) fn observe_first_response(&self, duration: Duration) {
         if let Some(histogram) = &self.first_response {
-            let ms = duration.as_secs_f64() * 1e3;
+            // In whole milliseconds, as Triton counts them.
+            let ms = whole(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
             histogram.lock().unwrap_or_else(PoisonError::into_inner).observe(ms);
         }
     }
@@ -203,8 +201,8 @@ fn index(stage: LatencyStage) -> usize {
     clippy::as_conversions,
     reason = "durations in microseconds are far below 2^53"
 )]
-fn whole(us: u64) -> f64 {
-    us as f64
+fn whole(units: u64) -> f64 {
+    units as f64
 }
 
 /// The bounds of a model's buckets: those of its configuration, or the default ones.
@@ -323,16 +321,16 @@ mod tests {
 
     #[test]
     fn buckets_come_from_the_configuration() {
-        let text = "name: \"m\" model_transaction_policy { decoupled: true }";
+        let text = "name: \"m\"";
         let of = |text: &str| {
             let latencies = LatencyRecorder::new(&options(), &from_text(text).unwrap()).unwrap();
-            latencies.observe_first_response(Duration::from_millis(150));
+            latencies.observe_first_response(Duration::from_micros(150_900));
             latencies.observe_first_response(Duration::from_secs(9));
             latencies.first_response().unwrap()
         };
         let default = of(text);
         assert_eq!(default.buckets, [(100.0, 0), (500.0, 1), (2000.0, 1), (5000.0, 1)]);
-        assert_eq!(default.count, 2);
+        assert_eq!((default.count, default.sum), (2, 9150.0));
         let own = of(&format!(
             "{text} model_metrics {{ metric_control {{ metric_identifier {{ family: \"{FIRST_RESPONSE}\" }} \
              histogram_options {{ buckets: [ 1, 200 ] }} }} }}"

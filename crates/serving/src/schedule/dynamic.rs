@@ -136,11 +136,12 @@ impl RequestScheduler for DynamicScheduler {
         if !expired.is_empty() {
             return ScheduleDecision::Expire(expired, QueueExpiry::Request);
         }
+        let head = self.head();
         if !free.contains(&true) || self.queue.len() < self.hold_until {
-            return ScheduleDecision::Idle;
+            // A request whose time is over is told so then, not when an instance has come free.
+            return head.next_deadline.map_or(ScheduleDecision::Idle, ScheduleDecision::WaitUntil);
         }
         self.hold_until = 0;
-        let head = self.head();
         let Some(due) = head.due else { return ScheduleDecision::Idle };
         let overdue = self.max_delay > 0 && now >= due;
         if head.best_count > 0 && !overdue {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea_serving::backend::{
     BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
@@ -298,6 +298,11 @@ fn all(from: &Receiver<SinkAnswer>) -> Vec<SinkAnswer> {
     }
 }
 
+/// Number of responses among answers: the last answer may have one, or tell only that nothing more comes.
+fn responses(answers: &[SinkAnswer]) -> usize {
+    answers.iter().filter(|answer| matches!(answer.result, Ok(Some(_)))).count()
+}
+
 fn values(response: &InferenceResponse) -> Vec<(&str, Vec<i32>)> {
     let value = |output: &OutputTensor| output.tensor.to_vec::<i32>().expect("INT32 in the tests");
     response.outputs.iter().map(|output| (&*output.name, value(output))).collect()
@@ -400,10 +405,11 @@ fn a_failing_step_fails_the_request_with_its_code_and_the_rest_does_not_run() {
     assert_eq!(error, ServingError::new(ErrorCode::Unsupported, "in ensemble 'e', asked to fail"));
     assert_eq!(server.statistics("next").execution_count, 0);
     let own = server.statistics("e").inference_stats;
-    assert_eq!((own.success.count, own.fail.count), (0, 1));
+    // The failure of the step, and that of the request.
+    assert_eq!((own.success.count, own.fail.count), (0, 2));
     let rows = server.core.metrics_snapshot();
     let row = rows.into_iter().find(|row| row.model == "e").unwrap();
-    assert!(row.failures.contains(&(FailureReason::Other, 1)));
+    assert!(row.failures.contains(&(FailureReason::Other, 2)));
 }
 
 #[test]
@@ -477,7 +483,7 @@ fn each_response_of_a_decoupled_model_goes_through_the_steps_behind_it() {
     assert!(server.core.resolve("e", "").unwrap().is_decoupled());
     let answers = all(&server.send(simple("e", &[10, 20, 30])));
     let last = answers.last().unwrap();
-    assert!(last.is_final && last.result.as_ref().unwrap().is_none());
+    assert!(last.is_final && last.result.is_ok());
     let given: Vec<Vec<i32>> = answers
         .iter()
         .filter_map(|answer| answer.result.as_ref().unwrap().as_ref())
@@ -488,6 +494,30 @@ fn each_response_of_a_decoupled_model_goes_through_the_steps_behind_it() {
     assert_eq!(server.statistics("e").inference_stats.success.count, 1);
     let none = all(&server.send(request("e", vec![input("A", &[0], &[])])));
     assert_eq!(none.len(), 1);
+}
+
+#[test]
+fn the_last_response_of_decoupled_steps_says_so() {
+    let folder = one_to_one(one_to_one(Folder::new(), "spread", "spread"), "held", "hold");
+    let folder =
+        folder.ensemble("e", "A", "Z", "", &["spread(IN=A) -> (OUT=b)", "held(IN=b) -> (OUT=Z)"]);
+    let server = start(&folder);
+    let from = server.send(simple("e", &[10, 20]));
+    server.entered.recv_timeout(PATIENCE).unwrap();
+    // The first step is over before the second one answers.
+    let end = Instant::now() + PATIENCE;
+    while server.statistics("spread").inference_stats.success.count == 0 {
+        assert!(Instant::now() < end, "the decoupled step did not end");
+        std::thread::yield_now();
+    }
+    server.leave.send(()).unwrap();
+    server.entered.recv_timeout(PATIENCE).unwrap();
+    server.leave.send(()).unwrap();
+    let answers = all(&from);
+    assert_eq!(answers.len(), 2);
+    let last = answers.last().unwrap();
+    assert!(last.is_final && last.result.as_ref().unwrap().is_some());
+    assert_eq!(server.statistics("e").inference_stats.success.count, 1);
 }
 
 #[test]
@@ -589,7 +619,7 @@ fn every_one_of_many_requests_ends_once_also_when_clients_give_up() {
                         assert_eq!(answers.len(), 1);
                         assert!(last.result.is_err());
                     } else if last.result.is_ok() {
-                        assert_eq!(answers.len(), elements.len() + 1);
+                        assert_eq!(responses(&answers), elements.len());
                     } else {
                         assert_eq!(last.result.as_ref().unwrap_err().code, ErrorCode::Cancelled);
                     }

@@ -213,18 +213,19 @@ impl ModelInstance for SequenceAccumulator {
         if !self.delay.is_zero() {
             delay::wait(self.delay, &payload);
         }
-        batch::execute(payload, |inputs| self.run(&inputs));
+        batch::execute_apart(payload, |first, inputs| self.run(first, &inputs));
     }
 }
 
 impl SequenceAccumulator {
-    fn run(&mut self, inputs: &NamedTensors) -> Result<NamedTensors, ServingError> {
+    /// Computes the outputs of rows of a batch, of which the first has this number.
+    fn run(&mut self, first: usize, inputs: &NamedTensors) -> Result<NamedTensors, ServingError> {
         let named = |name: &str| inputs.iter().find(|(input, _)| input == name).map(|(_, t)| t);
         let input = named("INPUT").ok_or_else(|| {
             ServingError::invalid_arg("a sequence backend needs an input 'INPUT'")
         })?;
         let values = numbers(input)?;
-        let rows = self.rows(inputs, input)?;
+        let rows = self.rows(first, inputs, input)?;
         let each = values.len().checked_div(rows.len()).unwrap_or(0).max(1);
         let mut sums = Vec::with_capacity(values.len());
         for (row, values) in rows.iter().zip(values.chunks(each)) {
@@ -253,7 +254,12 @@ impl SequenceAccumulator {
         vec![shown; values.len()]
     }
 
-    fn rows(&self, inputs: &NamedTensors, input: &Tensor) -> Result<Vec<BatchItem>, ServingError> {
+    fn rows(
+        &self,
+        first: usize,
+        inputs: &NamedTensors,
+        input: &Tensor,
+    ) -> Result<Vec<BatchItem>, ServingError> {
         let control = |name: &Option<String>, absent: bool| {
             let tensor = name.as_ref().and_then(|name| inputs.iter().find(|(n, _)| n == name));
             let Some((_, tensor)) = tensor else { return Ok(None) };
@@ -278,7 +284,7 @@ impl SequenceAccumulator {
             key: keys
                 .as_ref()
                 .and_then(|keys| keys.get(number).cloned())
-                .unwrap_or_else(|| number.to_string()),
+                .unwrap_or_else(|| (first + number).to_string()),
             start: at(&start, number, false),
             end: at(&end, number, false),
             ready: at(&ready, number, true),

@@ -1,15 +1,21 @@
 //! `identity`: every output is the input of the same place.
 //!
 //! `INPUT3` goes to `OUTPUT3`; inputs and outputs that are not called so are paired in the order of the
-//! configuration. Parameters: `execute_delay_ms`, `instance_wise_delay_multiplier`, `creation_delay_sec`.
+//! configuration. An optional input that a request leaves out stands for zeros, of the dimensions in the configuration
+//! with 1 where they are variable. Parameters: `execute_delay_ms`, `instance_wise_delay_multiplier`, `creation_delay_sec`.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor};
 
 use super::delay::{self, ExecuteDelay};
 use crate::backend::{
-    BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
+    ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
+    ModelInstance, ModelIo,
 };
 use crate::batch;
+use crate::config::inference::ModelInput;
 use crate::config::{ModelConfig, datatype};
 use crate::error::ServingError;
 
@@ -35,8 +41,49 @@ impl ModelBackend for IdentityBackend {
     }
 }
 
-/// Input and output by name.
-type IdentityPair = (String, String);
+/// An output, and the input that it repeats.
+#[derive(Clone, Debug)]
+struct IdentityPair {
+    input: String,
+    output: String,
+    /// Zeros for requests without the input.
+    absent: AbsentInput,
+}
+
+/// Type and dimensions of an input, with the axis of the batch where there is one.
+#[derive(Clone, Debug)]
+struct AbsentInput {
+    datatype: Option<DataType>,
+    dims: Vec<usize>,
+    batching: bool,
+}
+
+impl AbsentInput {
+    fn of(config: &ModelConfig, input: &ModelInput) -> Self {
+        let dims = input.reshape.as_ref().map_or(&input.dims, |reshape| &reshape.shape);
+        let dims = dims.iter().map(|&dim| usize::try_from(dim).unwrap_or(1)).collect();
+        let batching = config.max_batch_size > 0 && !input.is_shape_tensor;
+        Self { datatype: datatype(input.data_type), dims, batching }
+    }
+
+    /// Zeros for so many batch items; for strings, empty ones.
+    fn zeros(&self, items: usize) -> Result<Tensor, ServingError> {
+        let batch = self.batching.then_some(items);
+        let shape: Vec<usize> = batch.into_iter().chain(self.dims.iter().copied()).collect();
+        let elements = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(dim));
+        let too_large = || ServingError::internal("an absent input is too large for memory");
+        let elements = elements.ok_or_else(too_large)?;
+        let datatype = self.datatype.unwrap_or(DataType::Bytes);
+        Ok(match datatype.size_bytes() {
+            None => Tensor::from_vec(&shape, vec![ByteString::default(); elements])?,
+            Some(size) => {
+                let bytes = elements.checked_mul(size).ok_or_else(too_large)?;
+                let buffer = HostBuffer::try_zeroed(bytes)?;
+                Tensor::from_allocation(datatype, &shape, Arc::new(buffer), 0)?
+            }
+        })
+    }
+}
 
 fn pairs(config: &ModelConfig) -> Result<Vec<IdentityPair>, ServingError> {
     let model = &config.name;
@@ -62,9 +109,17 @@ fn pairs(config: &ModelConfig) -> Result<Vec<IdentityPair>, ServingError> {
                 name(input.data_type)
             )));
         }
-        pairs.push((input.name.clone(), output.name.clone()));
+        pairs.push(IdentityPair {
+            input: input.name.clone(),
+            output: output.name.clone(),
+            absent: AbsentInput::of(config, input),
+        });
     }
     Ok(pairs)
+}
+
+fn items(request: &ActiveRequest) -> usize {
+    usize::try_from(request.batch_size).unwrap_or(usize::MAX)
 }
 
 struct IdentityModel {
@@ -96,12 +151,19 @@ impl ModelInstance for IdentityInstance {
         if !self.delay.is_zero() {
             delay::wait(self.delay, &payload);
         }
-        batch::execute(payload, |inputs| {
-            let output = |(input, output): &IdentityPair| {
-                let (_, tensor) = inputs.iter().find(|(name, _)| name == input)?;
-                Some((output.clone(), tensor.clone()))
+        let sizes: Vec<usize> = payload.requests().iter().map(items).collect();
+        let mut sizes = sizes.into_iter();
+        batch::execute_apart(payload, |_, inputs| {
+            let items = sizes.next().unwrap_or(1);
+            let output = |pair: &IdentityPair| {
+                let given = inputs.iter().find(|(name, _)| *name == pair.input);
+                let tensor = match given {
+                    Some((_, tensor)) => tensor.clone(),
+                    None => pair.absent.zeros(items)?,
+                };
+                Ok((pair.output.clone(), tensor))
             };
-            Ok(self.pairs.iter().filter_map(output).collect())
+            self.pairs.iter().map(output).collect()
         });
     }
 

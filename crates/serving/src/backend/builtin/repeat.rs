@@ -1,8 +1,10 @@
-//! `repeat`: a decoupled model that gives one response for each element of `IN`.
+//! `repeat`: a model that gives one response for each element of `IN`.
 //!
-//! Inputs: `IN` (INT32, N elements), `DELAY` (UINT32, N elements, milliseconds before each response), `WAIT` (UINT32,
-//! milliseconds before the first). Response i has `OUT` = `IN[i]` and `IDX` = i (UINT32). The completion flag comes
-//! alone behind the last response; with the parameter `final_with_response` = `true` it comes with it.
+//! Inputs: `IN` (INT32, N elements), `DELAY` (UINT32, of the same shape, milliseconds before each response), `WAIT`
+//! (UINT32, milliseconds until the instance takes its next request, whatever this one still answers). Response i has
+//! `OUT` = `IN[i]` and `IDX` = i (UINT32). The completion flag comes alone behind the last response; with the parameter
+//! `final_with_response` = `true` it comes with it. A model that is not decoupled has one response, so `IN` has one
+//! element there.
 
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use crate::backend::{
     ModelInstance, ModelIo,
 };
 use crate::batch;
+use crate::config::shape_text;
 use crate::error::ServingError;
 
 /// See the module.
@@ -31,19 +34,16 @@ impl ModelBackend for RepeatBackend {
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn BackendModel>, ServingError> {
         let policy = files.config.model_transaction_policy.as_ref();
-        if !policy.is_some_and(|policy| policy.decoupled) {
-            return Err(ServingError::invalid_arg(format!(
-                "model '{}' must have a decoupled transaction policy to use the repeat backend",
-                files.name
-            )));
-        }
+        let decoupled = policy.is_some_and(|policy| policy.decoupled);
         let joined = files.parameter("final_with_response").is_some_and(|text| text == "true");
-        Ok(Box::new(RepeatModel { joined }))
+        Ok(Box::new(RepeatModel { decoupled, joined }))
     }
 }
 
 #[derive(Clone, Copy)]
 struct RepeatModel {
+    decoupled: bool,
+    /// The last response says that it is the last.
     joined: bool,
 }
 
@@ -63,7 +63,7 @@ impl BackendModel for RepeatModel {
 impl ModelInstance for RepeatModel {
     fn execute(&mut self, payload: BatchPayload) {
         for request in payload.detach() {
-            self.answer(request);
+            self.begin(request);
         }
     }
 }
@@ -75,12 +75,27 @@ struct RepeatPlan {
     wait: u32,
 }
 
-fn plan(request: &ActiveRequest) -> Result<RepeatPlan, ServingError> {
-    Ok(RepeatPlan {
-        values: values(request, "IN")?.to_vec()?,
-        delays: values(request, "DELAY")?.to_vec()?,
-        wait: values(request, "WAIT")?.to_vec()?.first().copied().unwrap_or(0),
-    })
+impl RepeatPlan {
+    fn of(request: &ActiveRequest) -> Result<Self, ServingError> {
+        let shape = |name: &str| {
+            let inputs = request.request.inputs.iter();
+            inputs.clone().find(|input| input.name == name).map(|input| input.shape.as_slice())
+        };
+        if let (Some(elements), Some(delays)) = (shape("IN"), shape("DELAY"))
+            && elements != delays
+        {
+            return Err(ServingError::invalid_arg(format!(
+                "expected IN and DELAY shape to match, got {} and {}",
+                shape_text(elements),
+                shape_text(delays)
+            )));
+        }
+        Ok(Self {
+            values: values(request, "IN")?.to_vec()?,
+            delays: values(request, "DELAY")?.to_vec()?,
+            wait: values(request, "WAIT")?.to_vec()?.first().copied().unwrap_or(0),
+        })
+    }
 }
 
 /// An input with all its elements in a row.
@@ -94,12 +109,30 @@ pub(super) fn values(request: &ActiveRequest, name: &str) -> Result<Tensor, Serv
 }
 
 impl RepeatModel {
-    fn answer(self, mut request: ActiveRequest) {
-        let plan = match plan(&request) {
+    /// Answers on a thread of its own, so that the next request need not wait for the responses of this one.
+    fn begin(self, request: ActiveRequest) {
+        let plan = RepeatPlan::of(&request).and_then(|plan| match plan.values.len() {
+            count if count != 1 && !self.decoupled => Err(ServingError::invalid_arg(format!(
+                "model '{}' is not decoupled, so that IN must have 1 element, found {count}",
+                request.config().name
+            ))),
+            _ => Ok(plan),
+        });
+        let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return request.finish_with(Err(error)),
         };
-        pause(plan.wait, &request);
+        let wait = Duration::from_millis(u64::from(plan.wait));
+        let cancel = request.request.cancel.clone();
+        let answering = std::thread::Builder::new().name("repeat".to_owned());
+        if let Err(error) = answering.spawn(move || self.answer(request, &plan)) {
+            // The request that the thread was to have is answered when it is dropped.
+            tracing::error!("cannot start a thread that answers a request: {error}");
+        }
+        delay::wait_while(wait, || !cancel.is_cancelled());
+    }
+
+    fn answer(self, mut request: ActiveRequest, plan: &RepeatPlan) {
         let last = plan.values.len().checked_sub(1);
         for (at, &value) in plan.values.iter().enumerate() {
             pause(plan.delays.get(at).copied().unwrap_or(0), &request);
@@ -107,7 +140,7 @@ impl RepeatModel {
                 break;
             }
             let response = response(&request, value, at);
-            if self.joined && Some(at) == last {
+            if (self.joined || !self.decoupled) && Some(at) == last {
                 return request.finish_with(response);
             }
             request.respond(response);

@@ -1,6 +1,6 @@
 use std::sync::mpsc::{Receiver, channel};
 
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::all;
 use crate::backend::{
@@ -98,7 +98,7 @@ fn repeat_answers_each_element_and_then_says_that_it_is_done() {
             input("WAIT", unsigned([0])),
         ];
         let (from, context) = run(instance.as_mut(), &config, inputs);
-        let answers: Vec<SinkAnswer> = from.try_iter().collect();
+        let answers: Vec<SinkAnswer> = from.iter().collect();
         assert_eq!(answers.len(), 3 + usize::from(last_is_empty));
         assert_eq!(answers.iter().filter(|answer| answer.is_final).count(), 1);
         let last = answers.last().unwrap();
@@ -118,7 +118,7 @@ fn repeat_without_elements_is_only_done() {
     let none = Tensor::from_vec(&[0], Vec::<i32>::new()).unwrap();
     let inputs = vec![input("IN", none), input("DELAY", empty()), input("WAIT", unsigned([0]))];
     let (from, _) = run(instance.as_mut(), &config, inputs);
-    let answers: Vec<SinkAnswer> = from.try_iter().collect();
+    let answers: Vec<SinkAnswer> = from.iter().collect();
     assert!(matches!(answers[..], [SinkAnswer { result: Ok(None), is_final: true }]));
 }
 
@@ -150,9 +150,47 @@ fn text(_: &ModelConfig) -> String {
 
 #[test]
 fn decoupled_backends_refuse_other_models() {
-    let config = REPEAT.replace("model_transaction_policy { decoupled: true }", "");
-    let error = load("repeat", &config).err().unwrap();
+    let config = "name: 'm' backend: 'square' input { name: 'IN' data_type: TYPE_INT32 dims: 1 } \
+        output { name: 'OUT' data_type: TYPE_INT32 dims: 1 }";
+    let error = load("square", config).err().unwrap();
     assert!(error.message.contains("decoupled"), "{error}");
+}
+
+#[test]
+fn repeat_gives_a_model_that_is_not_decoupled_its_one_answer() {
+    let config = REPEAT.replace("model_transaction_policy { decoupled: true }", "");
+    let (mut instance, config) = load("repeat", &config).unwrap();
+    let mut ask = |values: Tensor, delays: Tensor| {
+        let wait = input("WAIT", unsigned([0]));
+        let inputs = vec![input("IN", values), input("DELAY", delays), wait];
+        let (from, _) = run(instance.as_mut(), &config, inputs);
+        let answer = from.recv().unwrap();
+        assert!(answer.is_final);
+        answer
+    };
+    assert_eq!(ints(&ask(vector([7]), unsigned([0])), "OUT"), [7]);
+    let error = |answer: SinkAnswer| answer.result.unwrap_err().message;
+    let text = error(ask(vector([7, 8]), unsigned([0, 0])));
+    assert!(text.contains("IN must have 1 element, found 2"), "{text}");
+    let text = error(ask(vector([1]), unsigned([0, 0])));
+    assert_eq!(text, "expected IN and DELAY shape to match, got [1] and [2]");
+}
+
+#[test]
+fn repeat_takes_its_next_request_while_it_answers() {
+    let (mut instance, config) = load("repeat", REPEAT).unwrap();
+    let inputs = |delay| {
+        vec![
+            input("IN", vector([7])),
+            input("DELAY", unsigned([delay])),
+            input("WAIT", unsigned([0])),
+        ]
+    };
+    // The first one would answer in an hour.
+    let (slow, _kept) = run(instance.as_mut(), &config, inputs(3_600_000));
+    let (from, _) = run(instance.as_mut(), &config, inputs(0));
+    assert_eq!(ints(&from.recv().unwrap(), "OUT"), [7]);
+    assert!(slow.try_recv().is_err());
 }
 
 #[test]
@@ -167,8 +205,94 @@ fn identity_pairs_by_number_and_gives_what_is_there() {
     let answer = from.recv().unwrap();
     assert_eq!((ints(&answer, "OUTPUT0"), ints(&answer, "OUTPUT1")), (vec![0], vec![1]));
     let (from, _) = run(instance.as_mut(), &config, vec![input("INPUT0", vector([5]))]);
-    let outputs = from.recv().unwrap().result.unwrap().unwrap().outputs;
-    assert_eq!(outputs.len(), 1);
+    let answer = from.recv().unwrap();
+    assert_eq!((ints(&answer, "OUTPUT0"), ints(&answer, "OUTPUT1")), (vec![5], vec![0]));
+}
+
+#[test]
+fn identity_gives_zeros_of_every_type_for_an_absent_input() {
+    for (config_type, dims, shape) in [
+        ("TYPE_FP64", "[2, 3]", vec![1, 2, 3]),
+        ("TYPE_STRING", "[-1, 2]", vec![1, 1, 2]),
+        ("TYPE_BOOL", "[1]", vec![1, 1]),
+    ] {
+        let config = format!(
+            "name: 'm' backend: 'identity' max_batch_size: 4 \
+            input [ {{ name: 'INPUT0' data_type: TYPE_INT32 dims: 1 }}, \
+            {{ name: 'INPUT1' data_type: {config_type} dims: {dims} optional: true }} ] \
+            output [ {{ name: 'OUTPUT0' data_type: TYPE_INT32 dims: 1 }}, \
+            {{ name: 'OUTPUT1' data_type: {config_type} dims: {dims} }} ]"
+        );
+        let (mut instance, config) = load("identity", &config).unwrap();
+        let given = Tensor::from_vec(&[1, 1], vec![5]).unwrap();
+        let (from, _) = run(instance.as_mut(), &config, vec![input("INPUT0", given)]);
+        let response = from.recv().unwrap().result.unwrap().unwrap();
+        let zeros = &response.outputs[1].tensor;
+        assert_eq!(zeros.shape(), shape);
+        let empty = match zeros.dtype() {
+            DataType::Bytes => {
+                zeros.to_vec::<ByteString>().unwrap().iter().all(|text| text.as_bytes().is_empty())
+            }
+            _ => zeros.as_bytes().unwrap().iter().all(|&byte| byte == 0),
+        };
+        assert!(empty, "{config_type}");
+    }
+}
+
+/// Runs requests with such inputs as one batch.
+fn run_batch(
+    instance: &mut dyn ModelInstance,
+    config: &Arc<ModelConfig>,
+    requests: Vec<Vec<InputTensor>>,
+) -> Vec<SinkAnswer> {
+    let context = ExecutionContext::new("m", 1, Arc::clone(config));
+    let (receivers, active): (Vec<_>, Vec<_>) = requests
+        .into_iter()
+        .map(|inputs| {
+            let (to, from) = channel();
+            let request = InferenceRequest { inputs, ..InferenceRequest::default() };
+            let sink = Box::new(move |answer| to.send(answer).unwrap());
+            (from, ActiveRequest::new(request, 1, Arc::clone(&context), sink))
+        })
+        .unzip();
+    instance.execute(BatchPayload::new(active, context));
+    receivers.iter().map(|from: &Receiver<SinkAnswer>| from.recv().unwrap()).collect()
+}
+
+#[test]
+fn ragged_inputs_keep_their_shapes() {
+    let row = |values: &[i32]| Tensor::from_vec(&[1, values.len()], values.to_vec()).unwrap();
+    let config = "name: 'm' backend: 'identity' max_batch_size: 4 \
+        input { name: 'INPUT0' data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true } \
+        output { name: 'OUTPUT0' data_type: TYPE_INT32 dims: -1 }";
+    let (mut instance, config) = load("identity", config).unwrap();
+    let given = [&[1, 2, 3][..], &[4], &[]];
+    let requests = given.iter().map(|values| vec![input("INPUT0", row(values))]).collect();
+    let answers = run_batch(instance.as_mut(), &config, requests);
+    for (answer, values) in answers.iter().zip(given) {
+        let response = answer.result.as_ref().unwrap().as_ref().unwrap();
+        assert_eq!(response.outputs[0].tensor.shape(), [1, values.len()]);
+        assert_eq!(ints(answer, "OUTPUT0"), values);
+    }
+    let config = SEQUENCE
+        .replace("max_batch_size: 0", "max_batch_size: 4")
+        .replace("TYPE_INT32 dims: 1 }     output", "TYPE_INT32 dims: -1 }     output")
+        .replace(
+            "data_type: TYPE_INT32 dims: 1 }",
+            "data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true }",
+        );
+    let config = config.replacen(
+        "name: 'OUTPUT' data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true",
+        "name: 'OUTPUT' data_type: TYPE_INT32 dims: -1",
+        1,
+    );
+    for backend in ["sequence", "dyna_sequence"] {
+        let (mut instance, config) = load(backend, &config).unwrap();
+        let requests = vec![vec![input("INPUT", row(&[1, 2]))], vec![input("INPUT", row(&[5]))]];
+        let answers = run_batch(instance.as_mut(), &config, requests);
+        let sums: Vec<Vec<i32>> = answers.iter().map(|answer| ints(answer, "OUTPUT")).collect();
+        assert_eq!(sums, [vec![3, 3], vec![5]], "{backend}");
+    }
 }
 
 #[test]

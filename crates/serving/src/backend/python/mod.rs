@@ -95,6 +95,9 @@ const TENSORFLOW: &str = "tensorflow";
 /// The function of a model that completes its configuration.
 const COMPLETES: &str = "auto_complete_config";
 
+/// The class of a model's file.
+const MODEL_CLASS: &str = "TritonPythonModel";
+
 /// Locks a mutex. Nobody panics in the middle of a change.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,13 +154,36 @@ impl ModelBackend for PythonBackend {
         let callee = BlsCallee::new(&files.name, &files.host, &self.shared.loads);
         let made = WorkerRecipe { files: files.clone(), settings, path, home, callee, data: None };
         // Others are spared the process.
-        let completes = String::from_utf8_lossy(&text).contains(COMPLETES);
+        let completes = may_complete(&String::from_utf8_lossy(&text));
         let completed = match files.auto_complete && completes {
             true => completed(&made)?,
             false => None,
         };
         Ok(Box::new(PythonModel { made: Arc::new(made), completed, io: None }))
     }
+}
+
+/// Whether the class of a model's file may complete configurations: the file names the function, or something in it but
+/// a plain definition makes the class, such as an import, a base class or a decorator.
+fn may_complete(text: &str) -> bool {
+    if text.contains(COMPLETES) {
+        return true;
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let mut plain = 0;
+    let mut before = "";
+    for line in lines.by_ref() {
+        let of_class = line.strip_prefix("class ").map(str::trim_start);
+        let rest = of_class.and_then(|rest| rest.strip_prefix(MODEL_CLASS)).map(str::trim_start);
+        let bases = rest.and_then(|rest| rest.split(':').next()).map(str::trim_end);
+        match bases {
+            Some("" | "()" | "(object)") if !before.starts_with('@') => plain += 1,
+            _ if line.contains(MODEL_CLASS) => return true,
+            _ => {}
+        }
+        before = line;
+    }
+    plain != 1
 }
 
 /// Recipe of a model's workers.
@@ -230,6 +256,10 @@ impl BackendModel for PythonModel {
         true
     }
 
+    fn makes_instances_together(&self) -> bool {
+        true
+    }
+
     fn completed_config(&self) -> Option<&ModelConfig> {
         self.completed.as_ref()
     }
@@ -289,5 +319,33 @@ fn batching(config: &ModelConfig) -> Option<&ModelSequenceBatching> {
     match &config.scheduling_choice {
         Some(SchedulingChoice::SequenceBatching(batching)) => Some(batching),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_spared_where_a_plain_class_has_no_such_function() {
+        for text in [
+            "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n",
+            "import x\n# auto-completion of TritonPythonModel\nclass  TritonPythonModel (object) : # m\n  pass",
+            "class TritonPythonModel():\n    pass",
+        ] {
+            assert!(!may_complete(text), "{text}");
+        }
+        for text in [
+            "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(config): ...",
+            "from shared import TritonPythonModel",
+            "from shared import *",
+            "from shared import Base\nclass TritonPythonModel(Base):\n    pass",
+            "TritonPythonModel = make()",
+            "@completing\nclass TritonPythonModel:\n    pass",
+            "class TritonPythonModel:\n    pass\nsetattr(TritonPythonModel, name(), f)",
+            "",
+        ] {
+            assert!(may_complete(text), "{text}");
+        }
     }
 }

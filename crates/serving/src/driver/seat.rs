@@ -1,0 +1,42 @@
+//! An instance in its seat, which one lane may go on with when another has ended.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::backend::{ModelInstance, ShutdownSignal};
+
+/// An instance, and what its lanes must know of it while it executes.
+#[derive(Clone)]
+pub struct SeatedInstance {
+    instance: Arc<Mutex<Box<dyn ModelInstance>>>,
+    /// It takes batches before the one that it executes has ended.
+    pub(super) pipelines: bool,
+    /// The time of an execution depends on the sizes of its inputs alone.
+    pub(super) by_sizes: bool,
+    /// It is told of the end of the model.
+    pub(super) leaving: Option<Arc<dyn ShutdownSignal>>,
+}
+
+impl SeatedInstance {
+    /// An instance that is new.
+    #[must_use]
+    pub fn new(instance: Box<dyn ModelInstance>) -> Self {
+        Self {
+            pipelines: instance.pipelines_batches(),
+            by_sizes: instance.time_depends_on_sizes_only(),
+            leaving: instance.leaving(),
+            instance: Arc::new(Mutex::new(instance)),
+        }
+    }
+
+    /// Waits until no other lane executes on it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Box<dyn ModelInstance>> {
+        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SeatedInstance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeatedInstance").finish_non_exhaustive()
+    }
+}
