@@ -102,7 +102,10 @@ pub fn server_options(flags: &ServerFlags) -> Result<ServerOptions, String> {
         flags.environment(name).map(|value| (name.to_owned(), value.to_owned()))
     });
     Ok(ServerOptions {
-        http_rules: rules(flags, restricted::HTTP, "http-header-forward-pattern")?,
+        http_rules: FrontEndRules {
+            openai: restrictions(flags, restricted::OPENAI)?,
+            ..rules(flags, restricted::HTTP, "http-header-forward-pattern")?
+        },
         grpc_rules: rules(flags, restricted::GRPC, "grpc-header-forward-pattern")?,
         browser_rules: browser_rules(flags)?,
         trace: TraceConfig::parse(flags.all("trace-config"))?,
@@ -159,9 +162,14 @@ fn rules(
     pattern: &'static str,
 ) -> Result<FrontEndRules, String> {
     Ok(FrontEndRules {
-        restrictions: EndpointRestrictions::parse(flags.all(wording.flag), wording)?,
+        restrictions: restrictions(flags, wording)?,
+        openai: EndpointRestrictions::default(),
         forward: HeaderForwarding::parse(pattern, flags.text(pattern))?,
     })
+}
+
+fn restrictions(flags: &ServerFlags, wording: FlagWording) -> Result<EndpointRestrictions, String> {
+    EndpointRestrictions::parse(flags.all(wording.flag), wording)
 }
 
 /// Reads which hosts and browser pages are answered.

@@ -42,6 +42,8 @@ impl Default for ClientLimits {
 pub struct FrontEndRules {
     /// Endpoints that need a header.
     pub restrictions: EndpointRestrictions,
+    /// OpenAI's endpoints that need a header, at every front end that has them.
+    pub openai: EndpointRestrictions,
     /// Headers that become parameters.
     pub forward: HeaderForwarding,
 }

@@ -106,16 +106,42 @@ pub struct FlagWording {
     pub noun: &'static str,
     /// Prefix of each key in the header's name.
     pub prefix: &'static str,
+    /// Groups that the flag knows, by name.
+    groups: &'static [(&'static str, EndpointCategory)],
 }
 
 /// `--http-restricted-api`
-pub const HTTP: FlagWording = FlagWording { flag: "http-restricted-api", noun: "api", prefix: "" };
+pub const HTTP: FlagWording =
+    FlagWording { flag: "http-restricted-api", noun: "api", prefix: "", groups: &NAMES };
 /// `--grpc-restricted-protocol`
 pub const GRPC: FlagWording = FlagWording {
     flag: "grpc-restricted-protocol",
     noun: "protocol",
     prefix: "triton-grpc-protocol-",
+    groups: &NAMES,
 };
+/// `--openai-restricted-api`, whose groups are those of Triton's front end for OpenAI's protocol.
+pub const OPENAI: FlagWording = FlagWording {
+    flag: "openai-restricted-api",
+    noun: "api",
+    prefix: "",
+    groups: &[
+        ("inference", EndpointCategory::Inference),
+        ("model-repository", EndpointCategory::ModelRepository),
+        ("metrics", EndpointCategory::Statistics),
+        ("health", EndpointCategory::Health),
+    ],
+};
+
+impl FlagWording {
+    fn category(self, name: &str) -> Option<EndpointCategory> {
+        self.groups.iter().find(|(known, _)| *known == name).map(|(_, category)| *category)
+    }
+
+    fn name(self, category: EndpointCategory) -> &'static str {
+        self.groups.iter().find(|(_, known)| *known == category).map_or("", |(name, _)| name)
+    }
+}
 
 impl EndpointRestrictions {
     /// Reads the values of the flag, each `group,group:header=value`, or `@FILE` for a file with one on each line.
@@ -179,7 +205,7 @@ fn sources(values: &[String], wording: FlagWording) -> Result<Vec<GroupSource>, 
 }
 
 fn parse_group(source: &GroupSource, wording: FlagWording) -> Result<RestrictedGroup, String> {
-    let FlagWording { flag, noun, prefix } = wording;
+    let FlagWording { flag, noun, prefix, .. } = wording;
     let GroupSource { text, shown } = source;
     let parts = text
         .split_once(':')
@@ -193,8 +219,8 @@ fn parse_group(source: &GroupSource, wording: FlagWording) -> Result<RestrictedG
     };
     let mut categories = Vec::new();
     for name in names.split(',') {
-        let Some(category) = EndpointCategory::named(name) else {
-            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        let Some(category) = wording.category(name) else {
+            let known: Vec<&str> = wording.groups.iter().map(|(name, _)| *name).collect();
             return Err(format!(
                 "unknown restricted {noun} '{name}' in --{flag}={shown}; there are {}",
                 known.join(", ")
@@ -210,8 +236,9 @@ fn parse_group(source: &GroupSource, wording: FlagWording) -> Result<RestrictedG
 
 fn twice(category: EndpointCategory, wording: FlagWording) -> String {
     format!(
-        "restricted {} '{category}' can not be specified in multiple config groups",
-        wording.noun
+        "restricted {} '{}' can not be specified in multiple config groups",
+        wording.noun,
+        wording.name(category)
     )
 }
 
@@ -285,6 +312,24 @@ mod tests {
             assert!(error.contains(text), "{values:?}: {error}");
         }
         assert!(parse(&["x:k=v"], GRPC).unwrap_err().contains("unknown restricted protocol 'x'"));
+    }
+
+    #[test]
+    fn the_groups_of_openai_are_those_of_its_front_end() {
+        let values = ["inference,model-repository:admin=k", "metrics:m=1", "health:h=2"];
+        let openai = parse(&values, OPENAI).unwrap();
+        let missing = |category| openai.missing(category, |_| None);
+        assert_eq!(missing(EndpointCategory::Inference), Some("admin"));
+        assert_eq!(missing(EndpointCategory::ModelRepository), Some("admin"));
+        assert_eq!(missing(EndpointCategory::Statistics), Some("m"));
+        assert_eq!(missing(EndpointCategory::Health), Some("h"));
+        let error = parse(&["logging:k=v"], OPENAI).unwrap_err();
+        assert!(
+            error.contains("there are inference, model-repository, metrics, health"),
+            "{error}"
+        );
+        let error = parse(&["metrics:k=v", "metrics:l=w"], OPENAI).unwrap_err();
+        assert!(error.contains("restricted api 'metrics' can not be specified"), "{error}");
     }
 
     #[cfg(unix)]

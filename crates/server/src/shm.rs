@@ -1,5 +1,6 @@
 //! Shared memory that clients have registered, for tensors that do not travel through the socket.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galatea_serving::{ErrorCode, ServingError};
@@ -16,14 +17,39 @@ pub(crate) struct RegisteredRegion {
     pub(crate) offset: u64,
     pub(crate) byte_size: u64,
     memory: SharedRegion,
+    /// Windows of requests on it.
+    windows: AtomicUsize,
+    /// It is unregistered as soon as no request uses it.
+    leaves: AtomicBool,
 }
 
-/// The place of one tensor. It stays usable when the region is unregistered meanwhile.
-#[derive(Debug, Clone)]
+/// Regions by name.
+type RegionTable = Mutex<OrderedMap<String, Arc<RegisteredRegion>>>;
+
+/// The place of one tensor. A request keeps it to its end: a region that is unregistered meanwhile stays until then.
+#[derive(Debug)]
 pub(crate) struct RegionWindow {
     region: Arc<RegisteredRegion>,
+    table: Arc<RegionTable>,
     offset: usize,
     len: usize,
+}
+
+impl Drop for RegionWindow {
+    fn drop(&mut self) {
+        let is_last = self.region.windows.fetch_sub(1, Ordering::SeqCst) == 1;
+        if !is_last || !self.region.leaves.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut regions = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = |known: &Arc<RegisteredRegion>| Arc::ptr_eq(known, &self.region);
+        // Another window may have been made meanwhile.
+        if self.region.windows.load(Ordering::SeqCst) == 0
+            && regions.get(&self.region.name).is_some_and(listed)
+        {
+            regions.remove(&self.region.name);
+        }
+    }
 }
 
 impl RegionWindow {
@@ -50,13 +76,13 @@ impl RegionWindow {
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
     allowed: bool,
-    regions: Mutex<OrderedMap<String, Arc<RegisteredRegion>>>,
+    regions: Arc<RegionTable>,
 }
 
 impl SharedMemory {
     /// `allowed`: clients may register regions.
     pub(crate) fn new(allowed: bool) -> Self {
-        Self { allowed, regions: Mutex::default() }
+        Self { allowed, regions: Arc::default() }
     }
 
     fn check_allowed(&self) -> Result<(), ServingError> {
@@ -111,6 +137,8 @@ impl SharedMemory {
             offset,
             byte_size,
             memory,
+            windows: AtomicUsize::new(0),
+            leaves: AtomicBool::new(false),
         };
         regions.insert(name.to_owned(), Arc::new(region));
         Ok(())
@@ -129,14 +157,19 @@ impl SharedMemory {
         })
     }
 
-    /// Forgets one region or all; one that is not there is no error.
+    /// Forgets one region or all; one that is not there is no error. As in Triton, a region that a request uses is
+    /// listed until that is done.
     pub(crate) fn unregister(&self, name: Option<&str>) -> Result<(), ServingError> {
         self.check_allowed()?;
         let mut regions = self.regions();
-        match name {
-            Some(name) => drop(regions.remove(name)),
-            None => regions.clear(),
-        }
+        regions.retain(|known, region| {
+            let meant = name.is_none_or(|name| name == known.as_str());
+            if meant {
+                region.leaves.store(true, Ordering::SeqCst);
+            }
+            // A window that is dropped after this sees the flag.
+            !meant || region.windows.load(Ordering::SeqCst) > 0
+        });
         Ok(())
     }
 
@@ -147,7 +180,8 @@ impl SharedMemory {
         offset: u64,
         byte_size: Option<u64>,
     ) -> Result<RegionWindow, ServingError> {
-        let region = self.regions().get(name).cloned().ok_or_else(|| {
+        let regions = self.regions();
+        let region = regions.get(name).cloned().ok_or_else(|| {
             ServingError::not_found(format!("Unable to find shared memory region: '{name}'"))
         })?;
         if offset >= region.byte_size {
@@ -169,7 +203,8 @@ impl SharedMemory {
                 "Invalid offset + byte size for shared memory region: '{name}'"
             )));
         };
-        Ok(RegionWindow { region, offset, len })
+        region.windows.fetch_add(1, Ordering::SeqCst);
+        Ok(RegionWindow { region, table: Arc::clone(&self.regions), offset, len })
     }
 
     fn regions(&self) -> MutexGuard<'_, OrderedMap<String, Arc<RegisteredRegion>>> {
@@ -192,6 +227,38 @@ pub(crate) fn no_cuda_region(name: &str) -> ServingError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use galatea_tensor::SharedBlock;
+
+    fn register(memory: &SharedMemory, name: &str) {
+        let key = format!("/gshm_{name}_{}", std::process::id());
+        let _block = SharedBlock::create(&key, 64, 1).unwrap();
+        memory.register(name, &key, 0, 64).unwrap();
+        SharedBlock::unlink(&key);
+    }
+
+    #[test]
+    fn a_region_in_use_leaves_with_its_last_request() {
+        let memory = SharedMemory::new(true);
+        ["a", "b"].into_iter().for_each(|name| register(&memory, name));
+        let names = || -> Vec<String> {
+            memory.status(None).unwrap().iter().map(|region| region.name.clone()).collect()
+        };
+        let first = memory.window("a", 0, Some(8)).unwrap();
+        let second = memory.window("a", 8, Some(8)).unwrap();
+        memory.unregister(Some("a")).unwrap();
+        assert_eq!(names(), ["a", "b"]);
+        second.write("O", &[7; 8]).unwrap();
+        assert_eq!(second.read().unwrap(), [7; 8]);
+        drop(first);
+        assert_eq!(names(), ["a", "b"]);
+        drop(second);
+        assert_eq!(names(), ["b"]);
+        let window = memory.window("b", 0, Some(8)).unwrap();
+        memory.unregister(None).unwrap();
+        assert_eq!(names(), ["b"]);
+        drop(window);
+        assert!(names().is_empty());
+    }
 
     #[test]
     fn refusals_have_their_texts() {

@@ -12,6 +12,10 @@ impl ServerFlag {
         {
             return Err(format!("--{name} option format is {form}. Got {value}"));
         }
+        let too_small = value.parse::<i128>().is_ok_and(|number| number <= 0);
+        if self.kind == FlagKind::Positive && too_small {
+            return Err(format!("--{name} must be greater than 0, got '{value}'"));
+        }
         if !self.kind.allows(value) {
             return Err(format!("--{name} expects {}, got '{value}'", self.kind));
         }
@@ -24,6 +28,12 @@ impl FlagKind {
         match self {
             Self::Switch | Self::Bool => truth(value).is_some(),
             Self::Number => value.parse::<u64>().is_ok(),
+            Self::Positive => value.parse::<u64>().is_ok_and(|number| number > 0),
+            Self::DeviceShare => value.split_once(':').is_some_and(|(device, share)| {
+                let share: Option<f64> = share.parse().ok();
+                device.parse::<u32>().is_ok()
+                    && share.is_some_and(|share| share.is_finite() && share >= 0.0)
+            }),
             Self::Range(least, most) => {
                 value.parse::<u64>().is_ok_and(|number| (least..=most).contains(&number))
             }

@@ -9,9 +9,12 @@ use super::{FLAGS, FlagKind, FlagSupport, ServerFlag};
 /// Describes a command that takes all flags.
 ///
 /// Triton's forms hold: a value stands behind `=` or a space, true and false need none, and of several values of a flag
-/// that takes one the last counts.
+/// that takes one the last counts. The beginning of a name stands for it where no other begins alike.
 pub(crate) fn command(name: &'static str) -> Command {
-    Command::new(name).override_help(help()).args(FLAGS.iter().map(ServerFlag::arg))
+    Command::new(name)
+        .infer_long_args(true)
+        .override_help(help())
+        .args(FLAGS.iter().map(ServerFlag::arg))
 }
 
 impl ServerFlag {

@@ -24,6 +24,9 @@ pub const CLOUD_ADDRESS: &str = "cloud address";
 /// Stand-in for a flag's name: the address of the OpenAI endpoint.
 pub const OPENAI_ADDRESS: &str = "openai address";
 
+/// The flag whose value may come as three arguments.
+const THREE_VALUES: &str = "openai-restricted-api";
+
 /// Values of each flag, in the order given.
 type FlagValues = OrderedMap<&'static str, Vec<String>>;
 
@@ -201,8 +204,27 @@ fn find(name: &str) -> Result<&'static ServerFlag, String> {
     FLAGS.iter().find(|flag| flag.name == name).ok_or_else(|| format!("unknown flag --{name}"))
 }
 
+/// Gives [`THREE_VALUES`] one value where it has three, as Triton's front end for OpenAI's protocol takes it.
+fn in_one_value(arguments: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::with_capacity(arguments.len());
+    let mut rest = arguments;
+    while let [first, after @ ..] = rest {
+        out.push(first.clone());
+        rest = after;
+        let named = first.strip_prefix("--") == Some(THREE_VALUES);
+        let [groups, key, value, after @ ..] = rest else { continue };
+        let marked = groups.contains(':') || groups.starts_with('@');
+        if named && !marked && ![groups, key, value].iter().any(|one| one.starts_with("--")) {
+            out.push(format!("{groups}:{key}={value}"));
+            rest = after;
+        }
+    }
+    out
+}
+
 /// Reads the values of each flag in their order, or nothing where the help is asked for.
 fn read(arguments: &[String]) -> Result<Option<FlagValues>, String> {
+    let arguments = in_one_value(arguments);
     let matches = match command("serve").no_binary_name(true).try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(None),
@@ -276,6 +298,13 @@ mod tests {
                 "--grpc-infer-thread-count expects a number from 2 to 128, got '1'",
             ),
             ("--trace-count=-2", "or -1 for no bound, got '-2'"),
+            ("--http-max-input-size=0", "--http-max-input-size must be greater than 0, got '0'"),
+            ("--http-max-input-size -1", "must be greater than 0, got '-1'"),
+            ("--http-max-input-size=much", "expects a whole number above 0, got 'much'"),
+            ("--model-load-gpu-limit=-1:0.5", "<device>:<fraction>, repeatable, got '-1:0.5'"),
+            ("--model-load-gpu-limit=0:-0.5", "got '0:-0.5'"),
+            ("--model-load-gpu-limit=0", "got '0'"),
+            ("--allow-=true", "unknown flag --allow-"),
             ("--http-port", "--http-port needs a value"),
             (
                 "--metrics-config=foo",
@@ -303,6 +332,41 @@ mod tests {
             let error = parse(&arguments).unwrap_err();
             assert!(error.contains(text), "{argument}: {error}");
         }
+    }
+
+    #[test]
+    fn a_beginning_that_means_one_flag_stands_for_it() {
+        let flags =
+            parse(&["--log-warn=false", "--model-rep", "/a", "--metrics-p=0", "--allow-htt=0"])
+                .unwrap();
+        assert!(!flags.bool("log-warning") && !flags.bool("allow-http"));
+        assert_eq!(flags.all("model-repository"), ["/a"]);
+        assert_eq!(flags.text("metrics-port"), "0");
+        parse(&["--model-load-gpu-limit=0:0.5", "--model-load-gpu-limit=1:0"]).unwrap();
+        // A whole name is that flag, also where others go on from it.
+        assert_eq!(parse(&["--cache-dir=/c"]).unwrap().text("cache-dir"), "/c");
+    }
+
+    #[test]
+    fn restrictions_of_openai_may_be_three_arguments() {
+        let name = "openai-restricted-api";
+        let flags = parse(&[
+            "--openai-restricted-api",
+            "inference,metrics",
+            "admin",
+            "secret",
+            "--openai-restricted-api=health:k=v",
+            "--openai-restricted-api",
+            "model-repository:k=w",
+            "--log-info",
+            "true",
+        ])
+        .unwrap();
+        assert_eq!(
+            flags.all(name),
+            ["inference,metrics:admin=secret", "health:k=v", "model-repository:k=w"]
+        );
+        assert!(parse(&["--openai-restricted-api", "health", "--log-info", "true"]).is_ok());
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub enum FlagKind {
     Bool,
     /// A whole number.
     Number,
+    /// A whole number above 0.
+    Positive,
     /// A whole number from one to another.
     Range(u64, u64),
     /// A whole number, or -1 for no bound.
@@ -27,6 +29,8 @@ pub enum FlagKind {
     Texts,
     /// A text of the form, with these marks in their order; the flag may be repeated.
     Form(&'static str, &'static str),
+    /// The number of a device and a share of its memory; the flag may be repeated.
+    DeviceShare,
     /// One of some words.
     Choice(&'static [&'static str]),
 }
@@ -37,6 +41,7 @@ impl fmt::Display for FlagKind {
             Self::Switch => f.write_str("nothing"),
             Self::Bool => f.write_str("true or false"),
             Self::Number => f.write_str("a whole number"),
+            Self::Positive => f.write_str("a whole number above 0"),
             Self::Range(least, most) => write!(f, "a number from {least} to {most}"),
             Self::Count => f.write_str("a whole number, or -1 for no bound"),
             Self::Port => f.write_str("a port from 0 to 65535"),
@@ -45,6 +50,7 @@ impl fmt::Display for FlagKind {
             Self::Text => f.write_str("text"),
             Self::Texts => f.write_str("text, repeatable"),
             Self::Form(form, _) => write!(f, "{}, repeatable", form.replace('\'', "")),
+            Self::DeviceShare => f.write_str("<device>:<fraction>, repeatable"),
             Self::Choice(names) => f.write_str(&names.join("|")),
         }
     }
@@ -76,7 +82,10 @@ pub struct ServerFlag {
     pub support: FlagSupport,
 }
 
-use FlagKind::{Bool, Choice, Count, Form, Level, Number, Port, Ports, Range, Switch, Text, Texts};
+use FlagKind::{
+    Bool, Choice, Count, DeviceShare, Form, Level, Number, Port, Ports, Positive, Range, Switch,
+    Text, Texts,
+};
 use FlagSupport::{Ignored, Yes};
 
 const NO_CUDA: FlagSupport = Ignored("there is no CUDA device to configure");
@@ -148,7 +157,9 @@ pub const FLAGS: &[ServerFlag] = flags![
     "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
     "http-thread-count" Range(1, 1024), "8",
         "Threads that serve connections of all front ends, at most one for each processor.", Yes;
-    "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
+    "openai-restricted-api" Texts, "",
+        "GROUP,GROUP:HEADER=VALUE, or GROUP,GROUP HEADER VALUE: OpenAI's endpoints that need a header, of the groups inference, model-repository, metrics and health; @FILE for a file of such lines.", Yes;
+    "http-max-input-size" Positive, "67108864", "Longest JSON of a request in bytes.", Yes;
     "http-header-forward-pattern" Text, "", "Headers that become request parameters.", Yes;
     "http-restricted-api" Texts, "", "GROUP,GROUP:HEADER=VALUE: endpoints that need a header; @FILE for a file of such lines.", Yes;
     "http-use-ssl" Bool, "false", "Serve HTTP over TLS.", Yes;
@@ -248,7 +259,7 @@ pub const FLAGS: &[ServerFlag] = flags![
     "cuda-virtual-address-size" Texts, "", "Size of the CUDA address space.", NO_CUDA;
     "min-supported-compute-capability" Text, "6.0", "Least CUDA compute capability.", NO_CUDA;
     "enable-peer-access" Bool, "true", "Let CUDA devices copy to each other.", NO_CUDA;
-    "model-load-gpu-limit" Texts, "", "Share of a GPU's memory that models may take.", NO_CUDA;
+    "model-load-gpu-limit" DeviceShare, "", "Share of a GPU's memory that models may take.", NO_CUDA;
     "buffer-manager-thread-count" Number, "0", "Threads that gather inputs.",
         Ignored("instances gather their inputs themselves");
     "host-policy" Form("'<policy name>,<setting>=<value>'", ",="), "", "Binding of instances to NUMA nodes.",

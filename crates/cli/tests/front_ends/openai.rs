@@ -220,6 +220,85 @@ fn a_full_queue_is_told_with_a_time_to_come_back() {
 }
 
 #[test]
+fn models_of_tensors_are_listed_loaded_and_unloaded() {
+    let fixture = crate::start(&["--openai-port=0"]);
+    let openai = fixture.server.addresses().openai.unwrap();
+    let ask = |method: &str, path: &str| {
+        let (status, _, body) = parts(&exchange(openai, &request(method, path, "")));
+        (status, body)
+    };
+    let listed = || {
+        let list = json_of(&ask("GET", "/v1/models").1);
+        let ids = list["data"].as_array().unwrap().iter();
+        ids.map(|model| model["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), ["digits", "identity_fp32", "simple", "simple_string"]);
+    let (status, body) = ask("GET", "/v1/models/simple");
+    assert_eq!((status, &json_of(&body)["max_model_len"]), (200, &Value::Null));
+    let (status, body) = ask("POST", "/v1/models/simple/load");
+    assert!(status == 400 && body.contains("Model 'simple' is already loaded"), "{body}");
+    assert_eq!(ask("POST", "/v1/models/simple/unload").0, 200);
+    assert_eq!(listed(), ["digits", "identity_fp32", "simple_string"]);
+    let (status, body) = ask("POST", "/v1/models/simple/unload");
+    assert!(status == 400 && body.contains("'simple' is not loaded"), "{body}");
+    let (status, body) = ask("POST", "/v1/models/simple/load");
+    assert_eq!((status, &json_of(&body)["id"]), (200, &json!("simple")), "{body}");
+    let (status, body) = ask("POST", "/v1/models/nobody/load");
+    assert!(status == 400 && body.contains("'nobody' cannot be loaded"), "{body}");
+    assert_eq!(ask("GET", "/v1/models/simple/load").0, 405);
+    let (status, body) = ask("GET", "/metrics");
+    assert!(status == 200 && body.contains("nv_inference_request_success{"), "{body}");
+    assert!(fixture.stop());
+}
+
+#[test]
+fn groups_of_endpoints_need_their_header_and_bodies_have_a_limit() {
+    let fixture = crate::start(&[
+        "--openai-port=0",
+        "--http-max-input-size=100",
+        "--openai-restricted-api=model-repository,metrics:admin=k",
+        "--openai-restricted-api",
+        "inference",
+        "caller",
+        "c",
+    ]);
+    let openai = fixture.server.addresses().openai.unwrap();
+    for address in [openai, fixture.http()] {
+        let asked = |headers: &str| {
+            let text = format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+            let (status, _, body) = parts(&exchange(address, text.as_bytes()));
+            (status, body)
+        };
+        let (status, body) = asked("Connection: close\r\n");
+        let error = &json_of(&body)["error"];
+        assert_eq!((status, &error["type"]), (401, &json!("authentication_error")), "{body}");
+        assert_eq!(error["code"], "invalid_auth");
+        let expected = "This API is restricted, expecting header 'admin' with valid value";
+        assert_eq!(error["message"], expected);
+        assert_eq!(asked("Connection: close\r\nadmin: wrong\r\n").0, 401);
+        assert_eq!(asked("Connection: close\r\nadmin: k\r\n").0, 200);
+        assert_eq!(post(address, COMPLETIONS, &json!({"prompt": "x"})).0, 401);
+    }
+    // Triton's own endpoints have a flag of their own.
+    assert!(exchange(fixture.http(), &request("GET", "/v2", "")).starts_with("HTTP/1.1 200"));
+    assert!(exchange(openai, &request("GET", "/metrics", "")).starts_with("HTTP/1.1 401"));
+    assert!(exchange(openai, &request("GET", "/health", "")).starts_with("HTTP/1.1 200"));
+    assert!(fixture.stop());
+    let fixture = crate::start(&["--openai-port=0", "--http-max-input-size=100"]);
+    let long = json!({"model": "m", "prompt": "x".repeat(100)});
+    let bytes = long.to_string().len();
+    let (status, _, body) = post(fixture.http(), COMPLETIONS, &long);
+    let error = &json_of(&body)["error"];
+    assert_eq!((status, &error["code"]), (413, &json!("content_too_large")), "{body}");
+    let expected = format!(
+        "Request size of {bytes} bytes exceeds the maximum allowed input size of 100 bytes. Use --http-max-input-size \
+         to increase the limit."
+    );
+    assert_eq!(error["message"], json!(expected));
+    assert!(fixture.stop());
+}
+
+#[test]
 fn models_are_listed_at_both_doors() {
     let (fixture, _folder) = start();
     let openai = fixture.server.addresses().openai.unwrap();

@@ -23,6 +23,8 @@ pub(super) struct OutputForms {
     pub(super) classes: HashMap<String, u64>,
     /// Places in shared memory.
     pub(super) places: HashMap<String, RegionWindow>,
+    /// Places that inputs came from, which stay registered until the request is done.
+    pub(super) sources: Vec<RegionWindow>,
 }
 
 /// Decodes a request for a model; raw contents go on without a copy.
@@ -43,14 +45,16 @@ pub(super) fn decode(
     let has_raw = !message.raw_input_contents.is_empty();
     let mut raw = message.raw_input_contents.into_iter();
     let mut names = DistinctNames::default();
+    let mut forms = OutputForms::default();
     for input in message.inputs {
         if !names.insert(&input.name, &request.inputs) {
             return Err(repeated_input(model, &request, &input));
         }
-        let input = read_input(app, model, &request, input, has_raw, &mut raw)?;
+        let place = shm::window(app.shared_memory(), &input.name, &input.parameters);
+        let input = read_input(model, &request, input, place.as_ref(), has_raw, &mut raw)?;
+        forms.sources.extend(place.ok().flatten());
         request.inputs.push(input);
     }
-    let mut forms = OutputForms::default();
     for output in message.outputs {
         let place = shm::window(app.shared_memory(), &output.name, &output.parameters)?;
         if let Some(value) = output.parameters.get("classification") {
@@ -142,10 +146,10 @@ fn push(request: &mut InferenceRequest, name: String, value: ParameterValue) {
 }
 
 fn read_input(
-    app: &ServerState,
     handle: &ModelHandle,
     request: &InferenceRequest,
     input: InferInputTensor,
+    place: Result<&Option<RegionWindow>, &ServingError>,
     has_raw: bool,
     raw: &mut impl Iterator<Item = Bytes>,
 ) -> Result<InputTensor, ServingError> {
@@ -153,8 +157,7 @@ fn read_input(
     let model = &request.model_name;
     let datatype: DataType =
         input.datatype.parse().map_err(|_| invalid_datatype(handle, request, &name))?;
-    let place = shm::window(app.shared_memory(), &name, &input.parameters)?;
-    let data = if let Some(place) = place {
+    let data = if let Some(place) = place.map_err(Clone::clone)? {
         if input.contents.is_some() {
             return Err(ServingError::invalid_arg(format!(
                 "unexpected 'content' provided when using shared memory for input tensor '{name}' \

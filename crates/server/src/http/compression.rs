@@ -71,8 +71,8 @@ pub(super) fn decompress(
     }
     if out.len() > limit {
         return Err(ServingError::invalid_arg(format!(
-            "decompressed request body exceeds the maximum allowed input size of {limit} bytes. \
-             Use --http-max-input-size to increase the limit."
+            "Decompressed data size exceeds the maximum allowed value of {limit} bytes. Use \
+             --http-max-input-size to increase the limit."
         )));
     }
     Ok(out.into())

@@ -27,22 +27,39 @@ pub(super) fn json_error(error: ParseError) -> ServingError {
     }
 }
 
+/// Parses the JSON of a request, which may be as long as the limit for JSON.
+///
+/// # Errors
+/// Fails when it is longer, or no JSON.
+pub(super) fn json_document(
+    text: &[u8],
+    limits: ClientLimits,
+) -> Result<JsonDocument<'_>, ServingError> {
+    check_json_size(text, limits)?;
+    JsonDocument::parse(text).map_err(json_error)
+}
+
+/// Refuses JSON that is longer than the limit.
+pub(super) fn check_json_size(text: &[u8], limits: ClientLimits) -> Result<(), ServingError> {
+    let limit = limits.max_input_bytes;
+    if text.len() <= limit {
+        return Ok(());
+    }
+    Err(ServingError::invalid_arg(format!(
+        "request JSON size of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
+         --http-max-input-size to increase the limit.",
+        text.len()
+    )))
+}
+
 /// Decodes a request with a JSON part.
 pub(super) fn decode(
     call: &CallContext<'_>,
     body: &Bytes,
     json_bytes: usize,
 ) -> Result<(InferenceRequest, OutputPlan), ServingError> {
-    let limits = call.app.limits();
-    if json_bytes > limits.max_input_bytes {
-        return Err(ServingError::invalid_arg(format!(
-            "request JSON size of {json_bytes} bytes exceeds the maximum allowed input size of {} \
-             bytes. Use --http-max-input-size to increase the limit.",
-            limits.max_input_bytes
-        )));
-    }
     let text = body.get(..json_bytes).unwrap_or(&[]);
-    let document = JsonDocument::parse(text).map_err(json_error)?;
+    let document = json_document(text, call.app.limits())?;
     let root = document.root();
     let mut request = InferenceRequest {
         model_name: call.model.to_owned(),
@@ -59,7 +76,8 @@ pub(super) fn decode(
     let mut binary = body.slice(json_bytes..);
     let mut names = DistinctNames::default();
     for input in array(root, "inputs")? {
-        let input = read_input(input, &request, &mut names, &mut binary, call.app)?;
+        let sources = &mut plan.sources;
+        let input = read_input(input, &request, &mut names, &mut binary, sources, call.app)?;
         request.inputs.push(input);
     }
     if !binary.is_empty() {
@@ -243,6 +261,7 @@ fn read_input(
     request: &InferenceRequest,
     names: &mut DistinctNames,
     binary: &mut Bytes,
+    sources: &mut Vec<RegionWindow>,
     app: &ServerState,
 ) -> Result<InputTensor, ServingError> {
     let limits = app.limits();
@@ -294,7 +313,9 @@ fn read_input(
         InputSource::SharedMemory(region) => {
             let parameters = input.member("parameters");
             let place = window(app.shared_memory(), region, parameters)?;
-            place.read()?.into()
+            let bytes = place.read()?.into();
+            sources.push(place);
+            bytes
         }
     };
     Ok(InputTensor { name, datatype, shape, data: InputData::Raw(data) })

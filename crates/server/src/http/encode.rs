@@ -11,7 +11,7 @@ use crate::shm::RegionWindow;
 use crate::tensor_wire::wire_bytes;
 
 /// An output that the request names.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct RequestedOutput {
     pub(super) name: String,
     /// Wanted as bytes behind the JSON.
@@ -23,11 +23,13 @@ pub(super) struct RequestedOutput {
 }
 
 /// In which form the outputs go out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct OutputPlan {
     pub(super) outputs: Vec<RequestedOutput>,
     /// Outputs are binary; counts only where the request names no output.
     pub(super) all_binary: bool,
+    /// Places that inputs came from, which stay registered until the request is done.
+    pub(super) sources: Vec<RegionWindow>,
 }
 
 /// Form of one output.

@@ -17,11 +17,11 @@ use galatea_tensor::OrderedMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
-use super::decode::{json_error, parameter, values};
+use super::decode::{json_document, parameter, values};
 use super::encode::{write_data, write_parameter};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
-use crate::json::{self, JsonDocument, JsonKind, JsonValue};
+use crate::json::{self, JsonKind, JsonValue};
 use crate::tasks::boxed;
 
 /// Member whose members are taken as those of the request.
@@ -272,15 +272,7 @@ fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest,
             "Unsupported content-encoding, only 'identity' is supported.",
         ));
     }
-    let limit = call.app.limits().max_input_bytes;
-    if call.body.len() > limit {
-        return Err(ServingError::invalid_arg(format!(
-            "request JSON size of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
-             --http-max-input-size to increase the limit.",
-            call.body.len()
-        )));
-    }
-    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
+    let document = json_document(&call.body, call.app.limits())?;
     let mut reader = MemberReader {
         call,
         inputs: model.inputs(),

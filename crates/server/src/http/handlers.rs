@@ -27,6 +27,11 @@ pub(super) fn ready(call: &CallContext<'_>) -> EndpointReply {
     text_status(call.app.core().is_ready())
 }
 
+/// The page of metrics, at a front end that has it beside other endpoints.
+pub(super) fn metrics(call: &CallContext<'_>) -> EndpointReply {
+    EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, call.app.metrics_page()))
+}
+
 /// Answers whether a model version is ready.
 pub(super) fn model_ready(call: &CallContext<'_>) -> EndpointReply {
     EndpointReply::Ready(match call.app.core().model_ready(call.model, call.version) {

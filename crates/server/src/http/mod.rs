@@ -20,6 +20,7 @@ mod message;
 mod metrics_door;
 pub mod openai;
 pub mod openai_front_end;
+mod openai_models;
 mod power;
 mod profile;
 mod repository;

@@ -3,7 +3,7 @@
 //! A body is read and a prompt made of it on a thread that may wait; the engine's events become the answer or its
 //! pieces. A client that leaves takes its requests back.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_llm::engine::GenerationRequest;
@@ -13,10 +13,8 @@ use galatea_serving::backend::CheckpointHandle;
 use galatea_serving::backend::llm::CheckpointTraits;
 use galatea_serving::generate::{AnswerForm, GenerateRequest, GenerateStream};
 use galatea_serving::trace::RequestTrace;
-use galatea_serving::{
-    ErrorCode, ListedCheckpoint, ModelHandle, ServedCheckpoint, ServingError, TokenMeter,
-};
-use serde_json::{Value, json};
+use galatea_serving::{ErrorCode, ModelHandle, ServedCheckpoint, ServingError, TokenMeter};
+use serde_json::Value;
 use tokio::sync::{mpsc::channel, oneshot};
 
 use super::endpoints::{CallContext, EndpointReply, RequestArrival};
@@ -29,7 +27,6 @@ use crate::openai::fields::ObjectFields;
 use crate::openai::request::{self, ChatRequest, CompletionRequest};
 use crate::openai::run::PieceReceiver;
 use crate::openai::tokenize::{self, TokenizeModel};
-use crate::openai::wire::now;
 use crate::tasks::{boxed, on_blocking_thread};
 use crate::trace;
 
@@ -79,10 +76,7 @@ impl OpenAiRequest {
         }
         let limit = call.app.limits().max_input_bytes;
         if call.body.len() > limit {
-            return Err(ApiError::invalid(format!(
-                "request of {} bytes exceeds the maximum of {limit} bytes; use --http-max-input-size to increase it",
-                call.body.len()
-            )));
+            return Err(ApiError::too_large(call.body.len(), limit));
         }
         let caller = call.client.share_name(call.head);
         let token_meter = call.client.token_meter();
@@ -352,42 +346,6 @@ async fn forward(job: OpenAiJob, running: GenerateStream, to: PieceReceiver) {
     if let Err(error) = result {
         to.fail(error).await;
     }
-}
-
-/// `/v1/models`
-pub(super) fn models(call: &CallContext<'_>) -> EndpointReply {
-    let data: Vec<Value> = call.app.core().checkpoints().iter().map(described).collect();
-    EndpointReply::Ready(reply(Ok(json!({"object": "list", "data": data})
-        .to_string()
-        .into_bytes())))
-}
-
-/// `/v1/models/{model}`
-pub(super) fn model(call: &CallContext<'_>) -> EndpointReply {
-    let core = call.app.core();
-    let found = match core.resolve(call.model, "").map(|model| model.listed_checkpoint()) {
-        _ if !core.is_live() => Err(ApiError::unavailable("the server stops")),
-        Ok(Some(listed)) => Ok(described(&listed).to_string().into_bytes()),
-        Ok(None) => {
-            let text = format!("'{}' is not a language model", call.model);
-            Err(ApiError::field("model", text))
-        }
-        Err(_) => Err(ApiError::no_model(call.model)),
-    };
-    EndpointReply::Ready(reply(found))
-}
-
-fn described(listed: &ListedCheckpoint) -> Value {
-    json!({
-        "id": listed.name, "object": "model", "created": started(), "owned_by": "galatea",
-        "root": listed.name, "parent": null, "max_model_len": listed.traits.context,
-    })
-}
-
-/// Returns the time of the first listing of models in Unix seconds, which stands for their creation time.
-fn started() -> u64 {
-    static STARTED: OnceLock<u64> = OnceLock::new();
-    *STARTED.get_or_init(now)
 }
 
 /// `/tokenize`

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::cors::{EndpointPurpose, ErrorStyle};
-use super::endpoints::{InferDialect, find_in};
+use super::endpoints::InferDialect;
 use super::message::HttpHead;
 use super::openai::refusal;
 use super::serve::accept;
-use super::tables::OPENAI;
+use super::tables::find_openai;
 use super::target::{EndpointTarget, RouteTarget, TargetKind};
 use crate::app::ServerState;
 use crate::listen::FrontEndListener;
@@ -19,7 +19,7 @@ pub async fn serve(app: Arc<ServerState>, listener: FrontEndListener) {
 }
 
 fn find(head: &HttpHead) -> RouteTarget<'_> {
-    let found = find_in(OPENAI, head.path());
+    let found = find_openai(head.path());
     RouteTarget {
         purpose: EndpointPurpose::of(found.as_ref(), ErrorStyle::OpenAi),
         kind: match found {

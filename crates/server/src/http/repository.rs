@@ -6,14 +6,16 @@ use bytes::Bytes;
 use galatea_serving::core::{LoadOverrides, UnloadDependents};
 use galatea_serving::{Core, ServingError};
 
+use super::decode::{check_json_size, json_document, json_error};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
+use crate::app::ClientLimits;
 use crate::blocking::run_blocking;
-use crate::json::{self, JsonDocument, JsonKind};
+use crate::json::{self, JsonDocument, JsonKind, ParseError};
 
 /// Models of the repositories with their states; the body may hold `{"ready": true}`.
 pub(super) fn index(call: &CallContext<'_>) -> EndpointReply {
-    let ready = match wants_ready(&call.body) {
+    let ready = match wants_ready(&call.body, call.app.limits()) {
         Ok(ready) => ready,
         Err(error) => {
             return EndpointReply::Ready(HttpResponse::failure(ContentType::Json, &error));
@@ -41,21 +43,28 @@ pub(super) fn index(call: &CallContext<'_>) -> EndpointReply {
     EndpointReply::Ready(HttpResponse::ok(ContentType::Json, out))
 }
 
-fn wants_ready(body: &[u8]) -> Result<bool, ServingError> {
+fn wants_ready(body: &[u8], limits: ClientLimits) -> Result<bool, ServingError> {
     if body.is_empty() {
         return Ok(false);
     }
-    let document = JsonDocument::parse(body).map_err(super::decode::json_error)?;
+    check_json_size(body, limits)?;
+    let no_boolean = || ServingError::invalid_arg("Invalid value for 'ready': expected a boolean");
+    let document = match JsonDocument::parse(body) {
+        Ok(document) => document,
+        // Whatever is nested so deep is no boolean.
+        Err(ParseError::TooDeep) => return Err(no_boolean()),
+        Err(error) => return Err(json_error(error)),
+    };
     match document.root().member("ready").map(json::JsonValue::kind) {
         None => Ok(false),
         Some(JsonKind::Bool(ready)) => Ok(ready),
-        Some(_) => Err(ServingError::internal("attempt to access JSON non-boolean as boolean")),
+        Some(_) => Err(no_boolean()),
     }
 }
 
 /// Loads a model, or loads it anew.
 pub(super) fn load(call: &CallContext<'_>) -> EndpointReply {
-    match overrides(&call.body) {
+    match overrides(&call.body, call.app.limits()) {
         Ok(overrides) if !call.in_repository => {
             let rules = call.app.override_rules();
             match rules.check(call.app.core(), call.model, &overrides) {
@@ -101,13 +110,13 @@ fn change(
 /// "file:PATH": BASE64}}`.
 ///
 /// # Errors
-/// Fails when the body is not JSON, or a parameter is none of these.
-fn overrides(body: &[u8]) -> Result<LoadOverrides, ServingError> {
+/// Fails when the body is too long or not JSON, or a parameter is none of these.
+fn overrides(body: &[u8], limits: ClientLimits) -> Result<LoadOverrides, ServingError> {
     let mut overrides = LoadOverrides::default();
     if body.is_empty() {
         return Ok(overrides);
     }
-    let document = JsonDocument::parse(body).map_err(super::decode::json_error)?;
+    let document = json_document(body, limits)?;
     let Some(parameters) = document.root().member("parameters") else { return Ok(overrides) };
     if !matches!(parameters.kind(), JsonKind::Object(_)) {
         return Err(ServingError::internal("attempt to get members for non-object"));
@@ -175,14 +184,16 @@ mod tests {
 
     use super::*;
 
+    const LIMITS: ClientLimits = ClientLimits { max_input_bytes: 1 << 20 };
+
     #[test]
     fn loads_take_a_configuration_and_files() {
         for body in ["", "{}", "[]", r#"{"parameters":{}}"#, r#"{"other":1}"#] {
-            let given = overrides(body.as_bytes()).unwrap();
+            let given = overrides(body.as_bytes(), LIMITS).unwrap();
             assert!(given.config.is_none() && given.files.is_empty(), "{body}");
         }
         let body = r#"{"parameters":{"config":"{\"a\": 1}","file:1/m.txt":"aGVsbG8=","file:":""}}"#;
-        let given = overrides(body.as_bytes()).unwrap();
+        let given = overrides(body.as_bytes(), LIMITS).unwrap();
         assert_eq!(given.config.as_deref(), Some("{\"a\": 1}"));
         let files =
             [("1/m.txt".to_owned(), Bytes::from_static(b"hello")), (String::new(), Bytes::new())];
@@ -203,7 +214,7 @@ mod tests {
             (r#"{"parameters":[]}"#, "attempt to get members for non-object"),
         ];
         for (body, text) in cases {
-            let error = overrides(body.as_bytes()).unwrap_err();
+            let error = overrides(body.as_bytes(), LIMITS).unwrap_err();
             assert_eq!((error.code, error.message.as_str()), (ErrorCode::Internal, text), "{body}");
         }
     }
@@ -227,12 +238,34 @@ mod tests {
 
     #[test]
     fn the_index_is_filtered_by_a_boolean() {
-        assert!(wants_ready(br#"{"ready":true}"#).unwrap());
+        let wants_ready = |body: &str| wants_ready(body.as_bytes(), LIMITS);
+        assert!(wants_ready(r#"{"ready":true}"#).unwrap());
         for body in ["", "{}", "[]", r#"{"ready":false}"#] {
-            assert!(!wants_ready(body.as_bytes()).unwrap(), "{body}");
+            assert!(!wants_ready(body).unwrap(), "{body}");
         }
-        let error = wants_ready(br#"{"ready":"yes"}"#).unwrap_err();
-        assert_eq!(error.message, "attempt to access JSON non-boolean as boolean");
+        let nested =
+            |depth: usize| format!("{{\"ready\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        let deep = format!("{{\"ready\":{}1{}}}", "{\"a\":".repeat(300), "}".repeat(300));
+        let other = [r#"{"ready":"yes"}"#, r#"{"ready":1}"#, r#"{"ready":null}"#];
+        let other = other.map(str::to_owned).into_iter();
+        for body in other.chain([nested(1), nested(99), nested(5000), deep]) {
+            let error = wants_ready(&body).unwrap_err();
+            assert_eq!(error.message, "Invalid value for 'ready': expected a boolean");
+            assert_eq!(error.code, ErrorCode::InvalidArg);
+        }
+    }
+
+    #[test]
+    fn bodies_are_as_long_as_the_limit_for_json_permits() {
+        let limits = ClientLimits { max_input_bytes: 20 };
+        let body = r#"{"parameters":{}}"#;
+        overrides(body.as_bytes(), limits).unwrap();
+        let longer = format!("{body}    ");
+        let text = "request JSON size of 21 bytes exceeds the maximum allowed input size of 20 bytes. Use \
+                    --http-max-input-size to increase the limit.";
+        let error = overrides(longer.as_bytes(), limits).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (ErrorCode::InvalidArg, text));
+        assert_eq!(wants_ready(longer.as_bytes(), limits).unwrap_err().message, text);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use galatea_serving::{ErrorCode, ServingError};
 
-use super::decode::json_error;
+use super::decode::json_document;
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpMethod, HttpResponse};
 use crate::app::ServerState;
-use crate::json::{self, JsonDocument, JsonKind, JsonValue, WrongType};
+use crate::json::{self, JsonKind, JsonValue, WrongType};
 use crate::logging::{self, LogChange, TimeFormat};
 use crate::trace::{SettingChange, TraceChange, TraceMode, parse};
 
@@ -41,7 +41,7 @@ fn posted(
     if call.head.method() != HttpMethod::Post {
         return Ok(());
     }
-    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
+    let document = json_document(&call.body, call.app.limits())?;
     change(document.root())
 }
 

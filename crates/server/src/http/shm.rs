@@ -2,10 +2,10 @@
 
 use galatea_serving::ServingError;
 
-use super::decode::json_error;
+use super::decode::json_document;
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
-use crate::json::{self, JsonDocument, JsonKind, JsonValue};
+use crate::json::{self, JsonKind, JsonValue};
 use crate::shm;
 
 const NO_STRING: &str = "attempt to access JSON non-string as string";
@@ -56,7 +56,7 @@ fn read_registration(call: &CallContext<'_>) -> Result<(String, u64, u64), Servi
             "'region name' is necessary to register system shared memory region",
         ));
     }
-    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
+    let document = json_document(&call.body, call.app.limits())?;
     let root = document.root();
     let missing = |field: &str| {
         ServingError::invalid_arg(format!("Shared memory register request has no '{field}' field"))

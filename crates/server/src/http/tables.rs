@@ -3,8 +3,8 @@
 use super::endpoints::{Endpoint, EndpointCategory, FoundEndpoint, find_in, match_pattern};
 use super::message::{ContentType, HttpMethod};
 use super::{
-    ab_test, encoders, generate, handlers, infer, openai, power, profile, repository, sagemaker,
-    settings, shm,
+    ab_test, encoders, generate, handlers, infer, openai, openai_models, power, profile,
+    repository, sagemaker, settings, shm,
 };
 
 macro_rules! rows {
@@ -78,14 +78,21 @@ pub(super) const OPENAI: &[Endpoint] = rows![
     "/rerank" Inference Post Json encoders::rerank;
     "/v1/score" Inference Post Json encoders::score;
     "/score" Inference Post Json encoders::score;
-    "/v1/models" Metadata Get Json openai::models;
-    "/v1/models/{model}" Metadata Get Json openai::model;
+    "/v1/models" Metadata Get Json openai_models::models;
+    "/v1/models/{model}" Metadata Get Json openai_models::model;
+    "/v1/models/{model}/load" ModelRepository Post Json openai_models::load;
+    "/v1/models/{model}/unload" ModelRepository Post Json openai_models::unload;
     "/tokenize" Inference Post Json openai::tokenize;
     "/detokenize" Inference Post Json openai::detokenize;
     "/v1/tokenize" Inference Post Json openai::tokenize;
     "/v1/detokenize" Inference Post Json openai::detokenize;
     "/health" Health Get Text handlers::ready;
     "/health/ready" Health Get Text handlers::ready;
+];
+
+/// Endpoints that the front end for OpenAI's protocol alone has besides.
+pub(super) const OPENAI_ALONE: &[Endpoint] = rows![
+    "/metrics" Statistics Get Json handlers::metrics;
 ];
 
 /// Every endpoint of the front end for SageMaker.
@@ -97,6 +104,17 @@ pub(super) const SAGEMAKER: &[Endpoint] = rows![
     "/models/{model}" ModelRepository Get|Post|Delete|Other Text sagemaker::model;
     "/models/{model}/invoke" Inference Post Text sagemaker::invoke;
 ];
+
+/// Finds the row of a path at the front end for OpenAI's protocol alone.
+#[must_use]
+pub(super) fn find_openai(path: &str) -> Option<FoundEndpoint<'_>> {
+    find_in(OPENAI, path).or_else(|| find_in(OPENAI_ALONE, path))
+}
+
+/// Returns whether a row is one of OpenAI's protocol, which has restrictions of its own.
+pub(super) fn is_openai(row: &Endpoint) -> bool {
+    OPENAI.iter().chain(OPENAI_ALONE).any(|other| std::ptr::eq(other, row))
+}
 
 /// Finds the row of a path. Paths are compared as received: a trailing slash or an encoded letter is another path.
 #[must_use]

@@ -6,10 +6,14 @@ use bytes::Bytes;
 
 use super::cors::EndpointPurpose;
 use super::endpoints::{
-    CallContext, EndpointReply, FoundEndpoint, InferDialect, RequestArrival, RequestClient,
+    CallContext, EndpointCategory, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
+    RequestClient,
 };
 use super::message::{ContentType, HttpHead, HttpResponse};
+use super::openai::refusal;
+use super::tables::is_openai;
 use crate::app::ServerState;
+use crate::openai::error::ApiError;
 
 /// Bodies beyond this size are decoded where blocking is allowed.
 const LARGE_BODY_BYTES: usize = 1 << 20;
@@ -81,6 +85,16 @@ impl<'a> EndpointTarget<'a> {
         if let Some(key) = app.http_rules().restrictions.missing(row.category, header) {
             let text = format!("This API is restricted, expecting header '{key}'");
             return Some(HttpResponse::error(403, ContentType::Text, &text));
+        }
+        // Triton's front end for this protocol counts the list of models as the repository's.
+        let group = match row.category {
+            EndpointCategory::Metadata => EndpointCategory::ModelRepository,
+            category => category,
+        };
+        if is_openai(row)
+            && let Some(key) = app.http_rules().openai.missing(group, header)
+        {
+            return Some(refusal(&ApiError::restricted(key)));
         }
         let wrong = self.methods == MethodRule::OfEndpoint && !row.methods.contains(&head.method());
         wrong.then(|| HttpResponse::error(405, row.early, "Method Not Allowed"))

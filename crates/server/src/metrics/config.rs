@@ -73,12 +73,18 @@ fn truth(key: &str, value: &str) -> Result<bool, String> {
     }
 }
 
+/// Number at the beginning of a text, as C reads it and with it Triton: what follows does not count.
+fn leading_number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let letters = text.bytes().take_while(|byte| b"0123456789+-.eE".contains(byte)).count();
+    (1..=letters).rev().find_map(|end| text.get(..end)?.parse().ok())
+}
+
 /// `quantile:error,…`
 fn read_quantiles(text: &str) -> Result<Vec<TrackedQuantile>, String> {
     let pair = |text: &str| {
         let (quantile, error) = text.split_once(':')?;
-        let share =
-            |text: &str| text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        let share = |text: &str| leading_number(text).filter(|share| (0.0..=1.0).contains(share));
         Some(TrackedQuantile { quantile: share(quantile)?, error: share(error)? })
     };
     text.split(',')
@@ -115,6 +121,15 @@ mod tests {
         let config = read(&["summary_quantiles=0.1:0.01,0.75:0.02", "summary_latencies=true"]);
         let quantiles = config.unwrap().latencies.summaries.unwrap();
         assert_eq!(quantiles.get(1), Some(&TrackedQuantile { quantile: 0.75, error: 0.02 }));
+    }
+
+    #[test]
+    fn numbers_end_where_c_ends_them() {
+        let config = read(&["summary_quantiles=0.1:0.0.1,5e-1x: 0.25", "summary_latencies=1"]);
+        let quantiles = config.unwrap().latencies.summaries.unwrap();
+        let expected =
+            [(0.1, 0.0), (0.5, 0.25)].map(|(quantile, error)| TrackedQuantile { quantile, error });
+        assert_eq!(quantiles, expected);
     }
 
     #[test]

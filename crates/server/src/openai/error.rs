@@ -55,6 +55,22 @@ impl ApiError {
         Self { code, ..Self::new(refusal.status(), sort, refusal.message()) }
     }
 
+    /// The request lacks the header that its endpoint needs.
+    pub(crate) fn restricted(header: &str) -> Self {
+        let message =
+            format!("This API is restricted, expecting header '{header}' with valid value");
+        Self { code: Some("invalid_auth"), ..Self::new(401, "authentication_error", message) }
+    }
+
+    /// The body is longer than the limit.
+    pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
+        let message = format!(
+            "Request size of {bytes} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
+             --http-max-input-size to increase the limit."
+        );
+        Self { code: Some("content_too_large"), ..Self::refused(413, message) }
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(404, "invalid_request_error", message)

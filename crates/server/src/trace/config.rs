@@ -234,6 +234,8 @@ mod tests {
         assert_eq!(config.mode, TraceMode::OpenTelemetry);
         assert_eq!(config.telemetry.url, "http://h:1/v1/traces");
         assert_eq!(config.telemetry.resource, [("a".to_owned(), "b=c".to_owned())]);
+        let config = read(&["opentelemetry,url=localhost:4318/v1/traces"]).unwrap();
+        assert_eq!(config.telemetry.url, "localhost:4318/v1/traces");
         let mut config = TraceConfig::default();
         let read = |name: &str| (name == "OTEL_BSP_SCHEDULE_DELAY").then(|| "20".to_owned());
         config.environment(&read).unwrap();

@@ -7,16 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use galatea_serving::trace::{TraceEntry, TraceEvent, TraceSink};
+use galatea_tensor::OrderedMap;
 
+use super::settings::CountMark;
 use crate::json;
 
 /// Traces that may wait for the disk; when it is slower for long, requests wait for it.
 const QUEUE: usize = 1024;
 
+/// Most counts that are followed.
+const MAX_COUNTS: usize = 64;
+
 /// A finished trace, and how many belong in one file.
 struct FinishedTrace {
     entries: Vec<TraceEntry>,
     frequency: u32,
+    mark: Option<CountMark>,
 }
 
 /// The thread that writes traces, and the way to it.
@@ -31,6 +37,7 @@ pub(super) struct TraceFile {
 struct FileSink {
     file: Arc<TraceFile>,
     frequency: u32,
+    mark: Option<CountMark>,
 }
 
 impl TraceFile {
@@ -50,8 +57,12 @@ impl TraceFile {
     }
 
     /// Returns the sink of one trace.
-    pub(super) fn sink(self: &Arc<Self>, frequency: u32) -> Arc<dyn TraceSink> {
-        Arc::new(FileSink { file: Arc::clone(self), frequency })
+    pub(super) fn sink(
+        self: &Arc<Self>,
+        frequency: u32,
+        mark: Option<CountMark>,
+    ) -> Arc<dyn TraceSink> {
+        Arc::new(FileSink { file: Arc::clone(self), frequency, mark })
     }
 
     /// Writes what waits and ends the arrays. Traces that finish later are lost.
@@ -75,7 +86,8 @@ impl TraceSink for FileSink {
         let queue = self.file.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(queue) = queue {
             // The writer ends only after the queue is closed.
-            queue.send(FinishedTrace { entries, frequency: self.frequency }).ok();
+            let FileSink { frequency, mark, .. } = *self;
+            queue.send(FinishedTrace { entries, frequency, mark }).ok();
         }
     }
 }
@@ -89,7 +101,16 @@ struct TraceFileWriter {
     /// The file that is being filled, and the traces in it.
     part: Option<(GrowingArray, u32)>,
     next_part: u64,
+    /// Counts of which not all traces are there yet.
+    counts: OrderedMap<u64, CollectedCount>,
     failed: bool,
+}
+
+/// Traces of a count that are written.
+#[derive(Default)]
+struct CollectedCount {
+    written: u32,
+    total: Option<u32>,
 }
 
 /// A JSON array that grows.
@@ -134,6 +155,48 @@ impl TraceFileWriter {
     }
 
     fn write(&mut self, finished: &FinishedTrace) -> io::Result<()> {
+        self.add(finished)?;
+        match finished.mark.is_some_and(|mark| self.completes(mark)) {
+            true => self.close_counted(),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes a written trace of a count; true where it was the last that was missing.
+    fn completes(&mut self, mark: CountMark) -> bool {
+        let count = self.counts.entry(mark.group).or_default();
+        count.written += 1;
+        count.total = count.total.or(mark.total);
+        let complete = count.total == Some(count.written);
+        if complete {
+            self.counts.remove(&mark.group);
+        }
+        // Counts that were changed before they were used up stay incomplete.
+        if self.counts.len() > MAX_COUNTS {
+            self.counts.pop_first();
+        }
+        complete
+    }
+
+    /// Ends the files of a used-up count, which all have a number.
+    fn close_counted(&mut self) -> io::Result<()> {
+        if let Some((part, _)) = self.part.take() {
+            part.close()?;
+        }
+        let Some(whole) = self.whole.take() else { return Ok(()) };
+        whole.close()?;
+        let numbered = self.next_path();
+        std::fs::rename(&self.path, numbered)
+    }
+
+    /// Path of the next file with a number.
+    fn next_path(&mut self) -> String {
+        let path = format!("{}.{}", self.path, self.next_part);
+        self.next_part += 1;
+        path
+    }
+
+    fn add(&mut self, finished: &FinishedTrace) -> io::Result<()> {
         if finished.frequency == 0 {
             let array = match &mut self.whole {
                 Some(array) => array,
@@ -144,8 +207,7 @@ impl TraceFileWriter {
         let (mut array, count) = match self.part.take() {
             Some(part) => part,
             None => {
-                let path = format!("{}.{}", self.path, self.next_part);
-                self.next_part += 1;
+                let path = self.next_path();
                 (GrowingArray::create(&path)?, 0)
             }
         };
@@ -233,11 +295,11 @@ mod tests {
         let path = folder.join("t.json");
         let file = TraceFile::start(path.to_str().unwrap()).unwrap();
         for id in 1..=3 {
-            file.sink(2).finished(stamp(id));
-            file.sink(0).finished(stamp(id + 10));
+            file.sink(2, None).finished(stamp(id));
+            file.sink(0, None).finished(stamp(id + 10));
         }
         file.close();
-        file.sink(0).finished(stamp(9));
+        file.sink(0, None).finished(stamp(9));
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
         let entry = |id| {
             format!("{{\"id\":{id},\"timestamps\":[{{\"name\":\"REQUEST_START\",\"ns\":5}}]}}")
@@ -245,6 +307,30 @@ mod tests {
         assert_eq!(read("t.json.0"), format!("[{},{}]", entry(1), entry(2)));
         assert_eq!(read("t.json.1"), format!("[{}]", entry(3)));
         assert_eq!(read("t.json"), format!("[{},{},{}]", entry(11), entry(12), entry(13)));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_count_that_is_used_up_makes_a_file_with_a_number() {
+        let folder = folder("trace-counts");
+        let path = folder.join("t.json");
+        let file = TraceFile::start(path.to_str().unwrap()).unwrap();
+        let sink = |group, total| file.sink(0, Some(CountMark { group, total }));
+        // The last one chosen need not be the last one finished.
+        sink(1, Some(3)).finished(stamp(3));
+        sink(1, None).finished(stamp(1));
+        sink(1, None).finished(stamp(2));
+        file.sink(5, Some(CountMark { group: 2, total: Some(1) })).finished(stamp(4));
+        sink(3, None).finished(stamp(5));
+        file.close();
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        let ids = |name: &str| -> Vec<u64> {
+            let entries: Vec<serde_json::Value> = serde_json::from_str(&read(name)).unwrap();
+            entries.iter().filter_map(|entry| entry["id"].as_u64()).collect()
+        };
+        assert_eq!(ids("t.json.0"), [3, 1, 2]);
+        assert_eq!(ids("t.json.1"), [4]);
+        assert_eq!(ids("t.json"), [5]);
         std::fs::remove_dir_all(folder).unwrap();
     }
 

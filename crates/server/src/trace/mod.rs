@@ -21,7 +21,7 @@ pub use config::{OpenTelemetry, TraceConfig, TraceMode};
 use file::TraceFile;
 use galatea::profile::{Profiler, RunningProfile};
 use otel::{SpanExporter, TraceParent};
-pub use settings::{SettingChange, TraceChange, TraceSettings};
+pub use settings::{CountMark, SampledRequest, SettingChange, TraceChange, TraceSettings};
 pub use view::TraceView;
 
 /// The HTTP request begins to arrive.
@@ -184,22 +184,22 @@ impl RequestTracer {
         }
         let sample = |forced| {
             let mut settings = self.lock();
-            let view = settings.sample(model, forced)?;
+            let sampled = settings.sample(model, forced)?;
             // The last one of a count may have been the last one of all.
-            if view.count == 1 {
+            if sampled.view.count == 1 {
                 self.active.store(settings.is_active(), Ordering::Relaxed);
             }
-            Some(view)
+            Some(sampled)
         };
         let (view, sink): (TraceView, Arc<dyn TraceSink>) = match &self.outlet {
             TraceOutlet::Nothing => return None,
             TraceOutlet::File(file) => {
-                let view = sample(false)?;
-                (view, file.sink(view.log_frequency))
+                let SampledRequest { view, mark } = sample(false)?;
+                (view, file.sink(view.log_frequency, mark))
             }
             TraceOutlet::Collector(exporter) => {
                 let parent = traceparent.and_then(TraceParent::parse);
-                (sample(parent.is_some())?, exporter.sink(parent))
+                (sample(parent.is_some())?.view, exporter.sink(parent))
             }
         };
         Some((view.level, sink))

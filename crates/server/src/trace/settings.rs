@@ -41,6 +41,28 @@ struct GivenSettings {
     count: Option<i32>,
     log_frequency: Option<u32>,
     seen: u32,
+    /// Traces that were chosen under the present count.
+    chosen: u32,
+    /// Number of the present count.
+    group: u64,
+}
+
+/// A request that is traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampledRequest {
+    /// Settings that chose it.
+    pub view: TraceView,
+    /// Its place in the count that limits traces, where one does.
+    pub mark: Option<CountMark>,
+}
+
+/// Place of a trace in a count: when all traces of a used-up count are there, they make a file of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountMark {
+    /// Number of the count.
+    pub group: u64,
+    /// Traces that the count was for; known with the last of them.
+    pub total: Option<u32>,
 }
 
 impl<T: Copy> SettingChange<T> {
@@ -72,7 +94,8 @@ impl GivenSettings {
     }
 
     fn is_empty(&self) -> bool {
-        *self == Self { seen: self.seen, ..Self::default() }
+        let Self { seen, chosen, group, .. } = *self;
+        *self == Self { seen, chosen, group, ..Self::default() }
     }
 
     /// Counts a request; says whether it is one to trace.
@@ -90,6 +113,7 @@ pub struct TraceSettings {
     has_file: bool,
     global: GivenSettings,
     models: OrderedMap<String, GivenSettings>,
+    next_group: u64,
 }
 
 impl TraceSettings {
@@ -102,6 +126,7 @@ impl TraceSettings {
             has_file: !config.file.is_empty(),
             global: GivenSettings::default(),
             models: OrderedMap::new(),
+            next_group: 1,
         }
     }
 
@@ -130,7 +155,8 @@ impl TraceSettings {
         } else {
             self.models.get(model).copied().unwrap_or_default()
         };
-        let given = old.apply(change);
+        let given = GivenSettings { chosen: 0, group: self.next_group, ..old.apply(change) };
+        self.next_group += 1;
         if given.is_empty() && !model.is_empty() {
             self.models.remove(model);
             return Ok(base);
@@ -162,7 +188,7 @@ impl TraceSettings {
     }
 
     /// Decides whether a request of a model is traced. `forced`: its sender traces it already.
-    pub fn sample(&mut self, model: &str, forced: bool) -> Option<TraceView> {
+    pub fn sample(&mut self, model: &str, forced: bool) -> Option<SampledRequest> {
         let view = self.view(model);
         if view.level.is_off() || view.count == 0 {
             return None;
@@ -175,16 +201,23 @@ impl TraceSettings {
         if !counter.is_turn(view.rate) && !forced {
             return None;
         }
-        if view.count > 0 {
-            let own = self.models.get_mut(model).and_then(|given| given.count.as_mut());
-            // A start-up count becomes a given one when it begins to shrink.
-            let count = match own {
-                Some(count) => count,
-                None => self.global.count.get_or_insert(self.start.count),
-            };
-            *count -= 1;
-        }
-        Some(view)
+        let mark = (view.count > 0).then(|| self.count_down(model));
+        Some(SampledRequest { view, mark })
+    }
+
+    /// Takes one from the count that holds for a model.
+    fn count_down(&mut self, model: &str) -> CountMark {
+        let own = self.models.get_mut(model).filter(|given| given.count.is_some());
+        let given = match own {
+            Some(given) => given,
+            None => &mut self.global,
+        };
+        // A start-up count becomes a given one when it begins to shrink.
+        let count = given.count.get_or_insert(self.start.count);
+        *count -= 1;
+        let used_up = *count == 0;
+        given.chosen = given.chosen.saturating_add(1);
+        CountMark { group: given.group, total: used_up.then_some(given.chosen) }
     }
 }
 
@@ -226,8 +259,11 @@ mod tests {
         settings
             .change("", TraceChange { count: SettingChange::To(2), ..TraceChange::default() })
             .unwrap();
-        let taken = (0..5).filter(|_| settings.sample("m", false).is_some()).count();
-        assert_eq!((taken, settings.view("").count), (2, 0));
+        let marks: Vec<CountMark> =
+            (0..5).filter_map(|_| settings.sample("m", false)?.mark).collect();
+        let group = marks[0].group;
+        let expected = [None, Some(2)].map(|total| CountMark { group, total });
+        assert_eq!((marks.as_slice(), settings.view("").count), (&expected[..], 0));
         assert!(!settings.is_active());
         let error = settings.change(
             "",

@@ -1,6 +1,6 @@
 //! Address of a collector.
 
-/// An address that is `http://host[:port]/path`.
+/// An address that is `http://host[:port]/path`; without a scheme that is meant too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CollectorUrl {
     pub(super) authority: String,
@@ -20,7 +20,10 @@ impl CollectorUrl {
                 "--trace-config opentelemetry,url expects http://HOST:PORT/PATH, {why}: '{text}'"
             )
         };
-        let rest = text.strip_prefix("http://").ok_or_else(|| wrong("got another scheme"))?;
+        let rest = text.strip_prefix("http://").unwrap_or(text);
+        if rest.contains("://") {
+            return Err(wrong("got another scheme"));
+        }
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, "/v1/traces"),

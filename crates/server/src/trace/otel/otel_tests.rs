@@ -88,12 +88,27 @@ fn a_collector_that_is_not_there_costs_only_the_spans() {
 
 #[test]
 fn addresses_are_checked() {
-    for good in ["http://h:4318/v1/traces", "http://h", "http://[::1]:4318/x", "http://h/x"] {
+    for good in [
+        "http://h:4318/v1/traces",
+        "http://h",
+        "http://[::1]:4318/x",
+        "http://h/x",
+        "h:1",
+        "localhost:4318/v1/traces",
+        "[::1]:4318/x",
+    ] {
         assert!(CollectorUrl::parse(good).is_ok(), "{good}");
     }
-    for bad in
-        ["https://h/x", "h:1", "http://", "http://h:99999/x", "http://h/a b", "http://h\r\n/"]
-    {
+    for bad in [
+        "https://h/x",
+        "ftp://h:1",
+        "",
+        "/x",
+        "http://",
+        "http://h:99999/x",
+        "http://h/a b",
+        "http://h\r\n/",
+    ] {
         assert!(CollectorUrl::parse(bad).is_err(), "{bad}");
     }
 }
