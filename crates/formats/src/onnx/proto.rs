@@ -278,7 +278,7 @@ pub struct TypeProto {
 
 /// Parts of [`TypeProto`].
 pub mod type_proto {
-    /// The kinds of types. Sparse tensors are told apart but not read.
+    /// The kinds of types. Sparse tensors are read as the dense ones that they stand for.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Value {
         /// A tensor.
@@ -290,9 +290,9 @@ pub mod type_proto {
         /// A map.
         #[prost(message, tag = "5")]
         Map(MapType),
-        /// A sparse tensor.
+        /// A sparse tensor, whose type has the fields of a tensor's.
         #[prost(message, tag = "8")]
-        Sparse(super::Opaque),
+        Sparse(Tensor),
         /// An optional value.
         #[prost(message, tag = "9")]
         Optional(ElementType),
@@ -328,10 +328,6 @@ pub mod type_proto {
         pub shape: Option<super::TensorShapeProto>,
     }
 }
-
-/// A message whose fields are not read.
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct Opaque {}
 
 /// A shape.
 #[derive(Clone, PartialEq, prost::Message)]

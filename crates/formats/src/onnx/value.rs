@@ -35,7 +35,7 @@ pub(super) fn declared(
         Some(Value::Map(map)) => return map_type(&map, FactKind::Map, &place),
         other => (FactKind::Tensor, other),
     };
-    let Some(Value::Tensor(tensor)) = held else { return Ok(None) };
+    let Some(Value::Tensor(tensor) | Value::Sparse(tensor)) = held else { return Ok(None) };
     tensor_type(&tensor, &place).map(|fact| Some(Fact { kind, ..fact }))
 }
 

@@ -78,7 +78,10 @@ impl GroupQueryAttention {
     }
 
     /// Queries, keys and values of the new positions.
-    fn projections(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<[WideHeads; 3], OpError> {
+    pub(super) fn projections(
+        &self,
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<[WideHeads; 3], OpError> {
         let query = inputs.required(0)?;
         let heads = [self.num_heads, self.kv_num_heads, self.kv_num_heads];
         let (Some(key), Some(value)) = (inputs.optional(1), inputs.optional(2)) else {

@@ -4,6 +4,7 @@ mod aliases;
 mod attention;
 mod c_dist;
 mod crop_and_resize;
+mod decoder_masked_attention;
 mod diffusion;
 mod dynamic_quantize_lstm;
 mod dynamic_time_warping;
@@ -17,6 +18,7 @@ mod integer_product;
 mod inverse;
 mod key_mask;
 mod mat_mul_bnb4;
+mod mat_mul_fp_q4;
 mod mat_mul_n_bits;
 mod moe;
 mod multi_head_attention;
@@ -26,9 +28,13 @@ mod q_attention;
 mod q_embed_layer_normalization;
 mod q_gemm;
 mod q_linear;
+mod q_moe;
 mod rotary_embedding;
 mod scaled_silu;
+mod search;
 mod skip_normalization;
+mod sparse_attention;
+mod sparse_to_dense_mat_mul;
 mod tokenizer;
 mod unfold_tensor;
 mod unique;
@@ -38,6 +44,7 @@ pub use aliases::{ExpandDims, OptionalStepRange};
 pub use attention::ContribAttention;
 pub use c_dist::CDist;
 pub use crop_and_resize::CropAndResize;
+pub use decoder_masked_attention::DecoderMaskedAttention;
 pub use diffusion::{BiasSplitGelu, ContribGroupNorm};
 pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
 pub use dynamic_time_warping::DynamicTimeWarping;
@@ -50,6 +57,7 @@ pub use group_query_attention::GroupQueryAttention;
 pub use integer_product::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 pub use inverse::Inverse;
 pub use mat_mul_bnb4::MatMulBnb4;
+pub use mat_mul_fp_q4::MatMulFpQ4;
 pub use mat_mul_n_bits::MatMulNBits;
 pub use moe::{ExpertActivation, ExpertRouting, MixtureOfExperts};
 pub use multi_head_attention::MultiHeadAttention;
@@ -59,9 +67,13 @@ pub use q_attention::QAttention;
 pub use q_embed_layer_normalization::QEmbedLayerNormalization;
 pub use q_gemm::QGemm;
 pub use q_linear::QLinear;
+pub use q_moe::{QuantizedExperts, WeightCodes};
 pub use rotary_embedding::ContribRotaryEmbedding;
 pub use scaled_silu::ScaledSilu;
+pub use search::{BeamSearch, TokenChoice, TokenSearch, TopShare};
 pub use skip_normalization::SkipNormalization;
+pub use sparse_attention::SparseAttention;
+pub use sparse_to_dense_mat_mul::SparseToDenseMatMul;
 pub use tokenizer::{LongestPattern, TokenizerRule, WordTokenizer};
 pub use unfold_tensor::UnfoldTensor;
 pub use unique::ContribUnique;
@@ -188,6 +200,21 @@ pub const OPS: &[OpDef] = &[
     row("MatMulBnb4", Arity::exactly(3), ONE, MatMulBnb4::parse).accumulating(),
     row("MatMulInteger16", TWO, ONE, |_| Ok(Box::new(MatMulInteger16))),
     row("MoE", Arity::between(5, 8), ONE, MixtureOfExperts::parse).accumulating(),
+    row("QMoE", Arity::between(6, 21), ONE, QuantizedExperts::parse).accumulating(),
+    row("MatMulFpQ4", Arity::exactly(3), ONE, MatMulFpQ4::parse).accumulating(),
+    row("SparseToDenseMatMul", TWO, ONE, SparseToDenseMatMul::parse).accumulating(),
+    row("SparseAttention", Arity::between(9, 11), Arity::exactly(3), SparseAttention::parse)
+        .accumulating(),
+    row(
+        "DecoderMaskedMultiHeadAttention",
+        Arity::between(1, 11),
+        Arity::between(1, 4),
+        DecoderMaskedAttention::parse,
+    )
+    .accumulating(),
+    row("BeamSearch", Arity::between(5, 12), Arity::between(1, 3), BeamSearch::parse),
+    row("GreedySearch", Arity::between(2, 7), ONE, TokenSearch::greedy),
+    row("Sampling", Arity::between(2, 9), Arity::between(1, 2), TokenSearch::sampling),
     row("NGramRepeatBlock", TWO, ONE, NGramRepeatBlock::parse),
     row("MurmurHash3", ONE, ONE, MurmurHash3::parse),
     row("UnfoldTensor", ONE, ONE, UnfoldTensor::parse),

@@ -108,6 +108,19 @@ impl ExpertRouting {
         Ok(Self { count: bounds::length(count, "attribute 'k'")?, normalised })
     }
 
+    /// The experts of one token of quantized experts, whose weights add up to 1 unless `mixing` gives them.
+    pub(super) fn mixed(self, scores: &[f64], mixing: Option<&[f64]>) -> Vec<RoutedExpert> {
+        let Some(mixing) = mixing else {
+            return Self { normalised: true, ..self }.experts(scores);
+        };
+        let mut chosen = self.experts(scores);
+        let weight = |expert: &RoutedExpert| mixing.get(expert.index).copied().unwrap_or(0.0);
+        let sum: f64 = chosen.iter().map(weight).sum();
+        let divisor = if self.normalised && sum > 0.0 { sum } else { 1.0 };
+        chosen.iter_mut().for_each(|expert| expert.weight = weight(expert) / divisor);
+        chosen
+    }
+
     /// The experts of one token, by its scores of all.
     pub(super) fn experts(self, scores: &[f64]) -> Vec<RoutedExpert> {
         let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -166,6 +179,16 @@ impl ExpertLayer {
                 return Err(OpError::new(format!("{text} for {experts} experts of {columns}")));
             }
         };
+        Self::of(floats(weights)?, bias, [experts, rows, columns])
+    }
+
+    /// A layer of weights `[experts, rows, columns]` with biases `[experts, rows]`.
+    pub(super) fn of(
+        weights: Vec<f64>,
+        bias: Option<&Tensor>,
+        shape: [usize; 3],
+    ) -> Result<Self, OpError> {
+        let [experts, rows, columns] = shape;
         if let Some(bias) = bias
             && bias.shape() != [experts, rows]
         {
@@ -173,7 +196,7 @@ impl ExpertLayer {
             return Err(OpError::new(text));
         }
         let bias = bias.map(floats).transpose()?;
-        Ok(Self { weights: floats(weights)?, bias, rows, columns })
+        Ok(Self { weights, bias, rows, columns })
     }
 
     pub(super) fn rows(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use galatea_tensor::{ByteString, DataType, Tensor};
-use regex_automata::hybrid::{dfa, regex};
+use regex_automata::hybrid::dfa;
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
@@ -17,6 +17,10 @@ use crate::ops::values::expect_type;
 
 /// The most bytes of a compiled pattern.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
+/// Bytes read behind the ends of matches for each byte of a text. More cost as a pattern's square of the text.
+const MAX_READ_AGAIN: usize = 16;
+/// Bytes that may be read behind the ends of matches of any text.
+const FREE_READ_AGAIN: usize = 1 << 18;
 /// Element in front of the words of a text.
 const START: &str = "\u{2}";
 /// Element behind the words of a text.
@@ -134,7 +138,8 @@ impl TokenizerRule {
 /// A pattern with the syntax of RE2 of which the longest of the leftmost matches counts.
 pub struct LongestPattern {
     text: String,
-    leftmost: regex::Regex,
+    /// Finds where matches begin, from the end of a text to its beginning.
+    starts: dfa::DFA,
     longest: dfa::DFA,
 }
 
@@ -152,31 +157,32 @@ impl LongestPattern {
         let config =
             dfa::DFA::config().cache_capacity(MAX_COMPILED_BYTES).skip_cache_capacity_check(true);
         let pattern = rust_syntax(text);
-        let leftmost = regex::Builder::new()
-            .syntax(syntax)
-            .thompson(states.clone())
-            .dfa(config.clone())
-            .build(&pattern)
-            .map_err(|error| wrong(&error))?;
-        let longest = dfa::DFA::builder()
-            .syntax(syntax)
-            .thompson(states)
-            .configure(config.match_kind(MatchKind::All))
-            .build(&pattern)
-            .map_err(|error| wrong(&error))?;
-        Ok(Self { text: text.to_owned(), leftmost, longest })
+        let build = |states: thompson::Config| {
+            let config = config.clone().match_kind(MatchKind::All);
+            let builder = dfa::DFA::builder()
+                .syntax(syntax)
+                .thompson(states)
+                .configure(config)
+                .build(&pattern);
+            builder.map_err(|error| wrong(&error))
+        };
+        let starts = build(states.clone().reverse(true))?;
+        Ok(Self { text: text.to_owned(), starts, longest: build(states)? })
     }
 
     fn search(&self) -> PatternSearch<'_> {
-        let leftmost = self.leftmost.create_cache();
-        PatternSearch { pattern: self, leftmost, longest: self.longest.create_cache() }
+        PatternSearch {
+            pattern: self,
+            starts: self.starts.create_cache(),
+            longest: self.longest.create_cache(),
+        }
     }
 }
 
 /// A pattern with the memory that its searches share.
 struct PatternSearch<'p> {
     pattern: &'p LongestPattern,
-    leftmost: regex::Cache,
+    starts: dfa::Cache,
     longest: dfa::Cache,
 }
 
@@ -186,19 +192,89 @@ struct MatchedBytes {
     end: usize,
 }
 
+/// Matches of a pattern in one text, in time that grows with its length.
+struct TextMatches<'t> {
+    text: &'t str,
+    /// Places where a match can begin, the last one first.
+    starts: Vec<usize>,
+    /// Bytes read behind the ends of matches.
+    read_again: usize,
+}
+
 impl PatternSearch<'_> {
-    fn next(&mut self, text: &str, from: usize) -> Result<Option<MatchedBytes>, OpError> {
-        let pattern = self.pattern;
-        let input = Input::new(text).range(from..);
-        let failed = |error: &dyn fmt::Display| OpError::new(format!("{pattern:?}: {error}"));
-        let found = pattern.leftmost.try_search(&mut self.leftmost, &input);
-        let Some(found) = found.map_err(|error| failed(&error))? else { return Ok(None) };
-        let start = found.start();
-        let input = Input::new(text).range(start..).anchored(Anchored::Yes);
-        let longest = pattern.longest.try_search_fwd(&mut self.longest, &input);
-        let longest = longest.map_err(|error| failed(&error))?;
-        let end = longest.map_or(found.end(), |half| half.offset());
-        Ok(Some(MatchedBytes { start, end }))
+    fn failed(&self, error: &dyn fmt::Display) -> OpError {
+        OpError::new(format!("{:?}: {error}", self.pattern))
+    }
+
+    /// Finds where matches can begin, in one pass over the text.
+    fn matches_of<'t>(&mut self, text: &'t str) -> Result<TextMatches<'t>, OpError> {
+        let input = Input::new(text);
+        let mut state = dfa::OverlappingState::start();
+        let mut starts = Vec::new();
+        loop {
+            let dfa = &self.pattern.starts;
+            let found = dfa.try_search_overlapping_rev(&mut self.starts, &input, &mut state);
+            found.map_err(|error| self.failed(&error))?;
+            match state.get_match() {
+                Some(start) => starts.push(start.offset()),
+                None => break,
+            }
+        }
+        Ok(TextMatches { text, starts, read_again: 0 })
+    }
+
+    fn next(
+        &mut self,
+        matches: &mut TextMatches<'_>,
+        from: usize,
+    ) -> Result<Option<MatchedBytes>, OpError> {
+        while let Some(start) = matches.starts.pop() {
+            if start < from {
+                continue;
+            }
+            if let Some(end) = self.longest_end(matches, start)? {
+                return Ok(Some(MatchedBytes { start, end }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the end of the longest match that begins at a place. States tell a match one byte late.
+    fn longest_end(
+        &mut self,
+        matches: &mut TextMatches<'_>,
+        start: usize,
+    ) -> Result<Option<usize>, OpError> {
+        let (dfa, bytes) = (&self.pattern.longest, matches.text.as_bytes());
+        let input = Input::new(matches.text).range(start..).anchored(Anchored::Yes);
+        let begin = dfa.start_state_forward(&mut self.longest, &input);
+        let mut state = begin.map_err(|error| self.failed(&error))?;
+        let (mut end, mut at) = (None, start);
+        while let Some(&byte) = bytes.get(at) {
+            let next = dfa.next_state(&mut self.longest, state, byte);
+            state = next.map_err(|error| self.failed(&error))?;
+            if state.is_match() {
+                end = Some(at);
+            } else if state.is_dead() {
+                break;
+            } else if state.is_quit() {
+                return Err(self.failed(&format!("byte {byte} ends the search")));
+            }
+            at += 1;
+        }
+        if at == bytes.len() {
+            let last = dfa.next_eoi_state(&mut self.longest, state);
+            if last.map_err(|error| self.failed(&error))?.is_match() {
+                end = Some(at);
+            }
+        }
+        matches.read_again += at - end.unwrap_or(start);
+        let most = matches.text.len().saturating_mul(MAX_READ_AGAIN) + FREE_READ_AGAIN;
+        if matches.read_again > most {
+            let text = format!("more than {most} bytes of a text are read behind matches");
+            return Err(self.failed(&text));
+        }
+        Ok(end)
     }
 
     /// Adds what stands between matches. An empty match ends a text, and what is behind it is lost, as
@@ -210,7 +286,8 @@ impl PatternSearch<'_> {
         words: &mut Vec<&'t str>,
     ) -> Result<(), OpError> {
         let mut from = 0;
-        while let Some(found) = self.next(text, from)? {
+        let mut matches = self.matches_of(text)?;
+        while let Some(found) = self.next(&mut matches, from)? {
             words.extend(text.get(from..found.start).filter(|word| is_long(word)));
             if found.end == found.start {
                 return Ok(());
@@ -229,7 +306,8 @@ impl PatternSearch<'_> {
         words: &mut Vec<&'t str>,
     ) -> Result<(), OpError> {
         let mut from = 0;
-        while let Some(found) = self.next(text, from)? {
+        let mut all = self.matches_of(text)?;
+        while let Some(found) = self.next(&mut all, from)? {
             words.extend(text.get(found.start..found.end).filter(|word| is_long(word)));
             from = match text.get(found.end..).and_then(|rest| rest.chars().next()) {
                 Some(skipped) if found.end == found.start => found.end + skipped.len_utf8(),
@@ -359,6 +437,25 @@ mod tests {
         assert_eq!(rows(&words(".", 1), &["aé\n"]), ["a|é|\n"]);
         assert_eq!(rows(&words("^ab", 1), &["ab\nab"]), ["ab"]);
         assert_eq!(rows(&words("(?i)abc|", 1), &["xAbC"]), ["AbC"]);
+    }
+
+    #[test]
+    fn hostile_patterns_cost_no_square_of_the_text() {
+        let words = |pattern: &str| list(("tokenexp", text(pattern)), false, 1);
+        let long = "a".repeat(20_000);
+        let longs = Tensor::vector(vec![ByteString::from(long.clone())]);
+        // What would match from each byte to the end of the text is read once, from the end.
+        let found = one(NAME, 1, &words("[^c]*c|b"), &[&longs]);
+        assert_eq!(found.shape(), [1, 0]);
+        // A match at each byte, behind which all could belong to a longer one.
+        for pattern in ["a|a[^c]*c", "a(a*c)?"] {
+            let operator = parse(NAME, 1, &words(pattern), 1, 1).unwrap();
+            let inputs = [Some(&longs)];
+            let error = operator.reference(OperatorInputs::new(&inputs)).unwrap_err().to_string();
+            assert!(error.contains("are read behind matches"), "{error}");
+        }
+        let some = rows(&words("a|a[^c]*c"), &["aaab", "aab aac"]);
+        assert_eq!(some, ["a|a|a", "aab aac|#|#"]);
     }
 
     #[test]
