@@ -172,7 +172,16 @@ fn images_are_read_at_points() {
             node("GridSample", &named, &[x.clone(), grid.clone()], &[], 1).fixed32().flexible32();
         }
     }
-    node("GridSample", &[("mode", word("cubic"))], &[x, grid], &[], 1).refused("cubic");
+    for padding in ["zeros", "border", "reflection"] {
+        for aligned in [0, 1] {
+            let named = [
+                ("mode", word("cubic")),
+                ("padding_mode", word(padding)),
+                ("align_corners", int(aligned)),
+            ];
+            node("GridSample", &named, &[x.clone(), grid.clone()], &[], 1).fixed32();
+        }
+    }
     let matrices = floats(&[2, 2, 3], 29);
     node("AffineGrid", &[], &[matrices], &[list(&[2, 1, 4, 5])], 1).fixed();
     let matrices = floats(&[1, 3, 4], 30);
@@ -204,6 +213,13 @@ fn remainders_of_integers_have_the_sign_of_the_dividend_or_the_divisor() {
     let rows = Tensor::from_vec(&[2, 3], vec![-4_i32, -3, -2, 2, 3, 4]).unwrap();
     node("Mod", &[("fmod", int(1))], &[rows.clone(), all(&[-3])], &[], 1).fixed().flexible();
     node("Mod", &[("fmod", int(1))], &[all(&[-5]), rows], &[], 1).fixed().flexible();
-    let halves = Tensor::vector(vec![0.5_f32, -7.5]);
-    node("Mod", &[("fmod", int(1))], &[halves.clone(), halves], &[], 1).refused("floats");
+}
+
+#[test]
+fn remainders_of_floats_are_those_of_exact_quotients() {
+    let x = vec![0.3_f32, -0.3, 7.5, -7.5, 0.0, 1e6, 5.0, 0.7, 12_345.67];
+    let y = vec![0.1_f32, 0.1, -2.0, 0.75, 3.0, 0.1, f32::INFINITY, 0.7, 0.001];
+    let of = |values: Vec<f32>| Tensor::vector(values);
+    let named = [("fmod", int(1))];
+    node("Mod", &named, &[of(x), of(y)], &[], 1).fixed32().flexible32();
 }

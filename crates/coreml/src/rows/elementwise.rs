@@ -16,7 +16,7 @@ pub(super) const ROWS: &[EmitRow] = &[
     EmitRow::onnx("Sub", |emit, node| binary(emit, node, "sub")),
     EmitRow::onnx("Mul", |emit, node| binary(emit, node, "mul")),
     EmitRow::onnx("Div", divide),
-    EmitRow::onnx("Mod", modulo),
+    EmitRow::onnx("Mod", modulo).wide("FP16 has too few digits for quotients"),
     EmitRow::onnx("Pow", power),
     EmitRow::onnx("Max", |emit, node| variadic(emit, node, "maximum")),
     EmitRow::onnx("Min", |emit, node| variadic(emit, node, "minimum")),
@@ -153,9 +153,63 @@ fn modulo(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
     match node.operator::<Binary>().map(|operator| operator.kind) {
         Some(BinaryKind::Mod { fmod: false }) => binary(emit, node, "mod"),
         _ if emit.dtype(emit.input(node, 0)?)?.is_integer() => remainder_of_dividend(emit, node),
-        // Of floats the quotient is rounded, and the remainder may be another one.
-        _ => refuse("a remainder of floats with the sign of the dividend"),
+        _ => remainder_of_floats(emit, node),
     }
+}
+
+/// Remainders of floats with the sign of the dividend, exact where the quotient is below 2^24.
+///
+/// The quotient may be rounded up to the next whole number. Then the rest is negative, which shows since the product
+/// is taken off with its rounding error.
+fn remainder_of_floats(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>> {
+    let x = emit.var(node, 0)?;
+    let y = emit.var(node, 1)?;
+    let size_x = emit.op("abs", vec![("x", (&x).into())])?;
+    let size_y = emit.op("abs", vec![("x", MilArg::Var(y))])?;
+    let quotient = emit.pair("real_div", &size_x, &size_y)?;
+    let quotient = emit.op("floor", vec![("x", MilArg::Var(quotient))])?;
+    let product = emit.pair("mul", &size_y, &quotient)?;
+    let excess = product_excess(emit, &size_y, &quotient, &product)?;
+    let rest = emit.pair("sub", &size_x, &product)?;
+    let rest = emit.pair("add", &rest, &excess)?;
+    let zero = emit.float(0.0);
+    let negative = emit.pair("less", &rest, zero)?;
+    let back = emit.pair("add", &rest, &size_y)?;
+    let rest = emit.select(&negative, MilArg::Var(back), MilArg::Var(rest))?;
+    // A divisor may be infinite.
+    let less = emit.pair("less", &size_x, &size_y)?;
+    let rest = emit.select(&less, MilArg::Var(size_x), MilArg::Var(rest))?;
+    let sign = emit.op("sign", vec![("x", MilArg::Var(x))])?;
+    Ok(vec![emit.pair("mul", &rest, &sign)?])
+}
+
+/// By how much a product in FP32 is rounded up, from halves of both factors.
+///
+/// Source: Dekker 1971, "A floating-point technique for extending the available precision".
+fn product_excess(
+    emit: &mut ProgramEmitter<'_>,
+    a: &MilVar,
+    b: &MilVar,
+    product: &MilVar,
+) -> Result<MilVar> {
+    let mut halves = |x: &MilVar| -> Result<[MilVar; 2]> {
+        let factor = emit.float(4097.0);
+        let large = emit.pair("mul", x, factor)?;
+        let rest = emit.pair("sub", &large, x)?;
+        let high = emit.pair("sub", &large, &rest)?;
+        let low = emit.pair("sub", x, &high)?;
+        Ok([high, low])
+    };
+    let [high_a, low_a] = halves(a)?;
+    let [high_b, low_b] = halves(b)?;
+    let mut sum = emit.pair("mul", &high_a, &high_b)?;
+    sum = emit.pair("sub", product, &sum)?;
+    for (a, b) in [(&low_a, &high_b), (&high_a, &low_b)] {
+        let part = emit.pair("mul", a, b)?;
+        sum = emit.pair("sub", &sum, &part)?;
+    }
+    let part = emit.pair("mul", &low_a, &low_b)?;
+    emit.pair("sub", &sum, &part)
 }
 
 /// Remainders of integers with the sign of the dividend. `mod` gives the sign of the divisor: where the signs

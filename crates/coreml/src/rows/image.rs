@@ -22,16 +22,10 @@ fn grid_sample(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
     let mode = match operator.mode {
         SampleMode::Linear => "bilinear",
         SampleMode::Nearest => "nearest",
-        SampleMode::Cubic => return refuse("points between elements by cubic curves"),
+        SampleMode::Cubic => return cubic_sample(emit, node, operator),
     };
     let aligned = operator.align_corners;
-    // Mirrored at what -1 and 1 are: the centres of the outermost elements, or their edges.
-    let padding = match operator.padding {
-        SamplePadding::Zeros => "constant",
-        SamplePadding::Border => "border",
-        SamplePadding::Reflection if aligned => "reflection",
-        SamplePadding::Reflection => "symmetric",
-    };
+    let padding = padding(operator);
     let x = emit.var(node, 0)?;
     let grid = emit.var(node, 1)?;
     if !matches!(emit.element_of(&x)?, MilElement::Fp16 | MilElement::Fp32) {
@@ -49,6 +43,153 @@ fn grid_sample(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVar>
         ("align_corners", MilArg::Bool(aligned)),
     ];
     Ok(vec![emit.op("resample", inputs)?])
+}
+
+/// Image beyond its edges. It is mirrored at what -1 and 1 are: the centres of the outermost elements, or their edges.
+fn padding(operator: &GridSample) -> &'static str {
+    match operator.padding {
+        SamplePadding::Zeros => "constant",
+        SamplePadding::Border => "border",
+        SamplePadding::Reflection if operator.align_corners => "reflection",
+        SamplePadding::Reflection => "symmetric",
+    }
+}
+
+/// Four neighbours along an axis and their weights, by points in elements.
+struct CubicTaps {
+    /// `[N, rows, columns, 1]` each.
+    places: Vec<MilVar>,
+    /// `[N, 1, rows, columns]` each.
+    weights: Vec<MilVar>,
+}
+
+/// Weight of an element between one and two away, as a polynomial of the distance with its highest power first.
+const FAR: [f32; 4] = [-0.75, 3.75, -6.0, 3.0];
+/// Weight of an element at most one away.
+const NEAR: [f32; 4] = [1.25, -2.25, 0.0, 1.0];
+
+/// Sixteen neighbours of each point, which Core ML reads one by one, times their weights.
+///
+/// Source of the weights: Keys 1981, "Cubic convolution interpolation for digital image processing".
+fn cubic_sample(
+    emit: &mut ProgramEmitter<'_>,
+    node: &Node,
+    operator: &GridSample,
+) -> Result<Vec<MilVar>> {
+    let shape = emit.shape(emit.input(node, 0)?)?;
+    let &[_, _, height, width] = shape.as_slice() else { return refuse("an image of other axes") };
+    emit.widen();
+    let x = emit.var(node, 0)?;
+    if !matches!(emit.element_of(&x)?, MilElement::Fp16 | MilElement::Fp32) {
+        return refuse("points between elements that are no floats");
+    }
+    let x = emit.cast(&x, MilElement::Fp32)?;
+    let grid = emit.var(node, 1)?;
+    let grid = emit.cast(&grid, MilElement::Fp32)?;
+    let halves =
+        vec![("x", MilArg::Var(grid)), ("num_splits", MilArg::Int(2)), ("axis", MilArg::Int(3))];
+    let halves = emit.op_of("split", halves, 2)?;
+    let [across, down] = halves.as_slice() else { return refuse("points of other than two parts") };
+    let across = cubic_taps(emit, across, width, operator)?;
+    let down = cubic_taps(emit, down, height, operator)?;
+    let mut total: Option<MilVar> = None;
+    for (row, row_weight) in down.places.iter().zip(&down.weights) {
+        let mut sum: Option<MilVar> = None;
+        for (column, weight) in across.places.iter().zip(&across.weights) {
+            let points = emit.joined(vec![column.clone(), row.clone()], 3)?;
+            let nothing = emit.float(0.0);
+            let inputs = vec![
+                ("x", (&x).into()),
+                ("coordinates", MilArg::Var(points)),
+                ("sampling_mode", MilArg::Text("nearest")),
+                ("padding_mode", MilArg::Text(padding(operator))),
+                ("padding_value", nothing),
+                ("coordinates_mode", MilArg::Text("unnormalized")),
+                ("align_corners", MilArg::Bool(operator.align_corners)),
+            ];
+            let found = emit.op("resample", inputs)?;
+            let part = emit.pair("mul", &found, weight)?;
+            sum = Some(plus(emit, sum, part)?);
+        }
+        if let Some(sum) = sum {
+            let part = emit.pair("mul", &sum, row_weight)?;
+            total = Some(plus(emit, total, part)?);
+        }
+    }
+    Ok(total.into_iter().collect())
+}
+
+fn plus(emit: &mut ProgramEmitter<'_>, sum: Option<MilVar>, part: MilVar) -> Result<MilVar> {
+    match sum {
+        Some(sum) => emit.pair("add", &sum, &part),
+        None => Ok(part),
+    }
+}
+
+/// The neighbours of points from -1 to 1 along an axis of so many elements.
+fn cubic_taps(
+    emit: &mut ProgramEmitter<'_>,
+    points: &MilVar,
+    length: usize,
+    operator: &GridSample,
+) -> Result<CubicTaps> {
+    #[allow(clippy::cast_precision_loss, reason = "an axis has fewer than 2^24 elements")]
+    let length = length as f32;
+    let (low, range) = match operator.align_corners {
+        true => (0.0, length - 1.0),
+        false => (-0.5, length),
+    };
+    let mut at = polynomial(emit, points, &[range / 2.0, range / 2.0 + low])?;
+    if operator.padding == SamplePadding::Reflection {
+        at = reflected(emit, &at, low, range)?;
+    }
+    let first = emit.op("floor", vec![("x", (&at).into())])?;
+    let rest = emit.pair("sub", &at, &first)?;
+    let mut taps = CubicTaps { places: Vec::new(), weights: Vec::new() };
+    for (step, powers) in [(-1.0_f32, FAR), (0.0, NEAR), (1.0, NEAR), (2.0, FAR)] {
+        taps.places.push(polynomial(emit, &first, &[1.0, step])?);
+        // The distance is `rest - step`, of which steps behind the point have the other sign.
+        let sign = if step > 0.0 { -1.0 } else { 1.0 };
+        let distance = polynomial(emit, &rest, &[sign, -sign * step])?;
+        let weight = polynomial(emit, &distance, &powers)?;
+        taps.weights.push(emit.transpose(&weight, &[0, 3, 1, 2])?);
+    }
+    Ok(taps)
+}
+
+/// Points mirrored at both ends of a range until they are inside.
+fn reflected(emit: &mut ProgramEmitter<'_>, at: &MilVar, low: f32, range: f32) -> Result<MilVar> {
+    if range <= 0.0 {
+        return polynomial(emit, at, &[0.0, low]);
+    }
+    let from_low = polynomial(emit, at, &[1.0, -low])?;
+    let size = emit.op("abs", vec![("x", MilArg::Var(from_low))])?;
+    let twice = emit.float(2.0 * range);
+    let turned = emit.pair("mod", &size, twice)?;
+    let beyond = polynomial(emit, &turned, &[1.0, -range])?;
+    let beyond = emit.op("abs", vec![("x", MilArg::Var(beyond))])?;
+    polynomial(emit, &beyond, &[-1.0, low + range])
+}
+
+/// A polynomial with its highest power first.
+fn polynomial(emit: &mut ProgramEmitter<'_>, x: &MilVar, powers: &[f32]) -> Result<MilVar> {
+    let (Some(&first), rest) = (powers.first(), powers.get(1..).unwrap_or_default()) else {
+        return refuse("a polynomial without powers");
+    };
+    let mut found: Option<MilVar> = None;
+    for &next in rest {
+        let product = match &found {
+            None if first == 1.0 => x.clone(),
+            None => {
+                let first = emit.float(first);
+                emit.pair("mul", x, first)?
+            }
+            Some(found) => emit.pair("mul", found, x)?,
+        };
+        let added = emit.float(next);
+        found = Some(if next == 0.0 { product } else { emit.pair("add", &product, added)? });
+    }
+    Ok(found.unwrap_or_else(|| x.clone()))
 }
 
 /// Each place of the image, with a 1 behind it, times the matrices.

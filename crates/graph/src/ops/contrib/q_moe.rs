@@ -65,13 +65,13 @@ impl QuantizedExperts {
 }
 
 /// Numbers of so many bits, packed with the lowest first, of which each row begins at a byte.
-struct PackedCodes {
+struct ExpertCodes {
     bytes: Vec<u8>,
     row_bytes: usize,
     bits: usize,
 }
 
-impl PackedCodes {
+impl ExpertCodes {
     /// Reads codes of which a row has so many.
     fn read(tensor: &Tensor, bits: usize, rows: usize, columns: usize) -> Result<Self, OpError> {
         let row_bytes = (columns * bits).div_ceil(8);
@@ -121,7 +121,7 @@ impl WeightCodes {
         }
         let (blocks, all) = (columns / block, experts.saturating_mul(rows));
         let count = bounded(DataType::Fp64, &[all, columns])?;
-        let codes = PackedCodes::read(layer.codes, self.bits, all, columns)?;
+        let codes = ExpertCodes::read(layer.codes, self.bits, all, columns)?;
         let scales = floats(layer.scales)?;
         if scales.len() != all * blocks {
             let text = format!("scales of shape {:?}", layer.scales.shape());
@@ -129,7 +129,7 @@ impl WeightCodes {
         }
         // Zeros of rows lie along them, those of blocks along the blocks of each row.
         let (groups, zeros) = if self.block.is_some() { (all, blocks) } else { (experts, rows) };
-        let packed = |zero: &Tensor| PackedCodes::read(zero, self.bits, groups, zeros);
+        let packed = |zero: &Tensor| ExpertCodes::read(zero, self.bits, groups, zeros);
         let packed = layer.zeros.map(packed).transpose()?;
         let middle = f64::from(1_u8 << (self.bits - 1));
         let weight = |at: usize| {

@@ -59,7 +59,7 @@ struct BeamState {
     finished: Vec<FinishedTexts>,
 }
 
-/// What follows which text in the next step.
+/// Next token of each text, and the text that it follows.
 struct BeamStep {
     tokens: Vec<i32>,
     from: Vec<usize>,
