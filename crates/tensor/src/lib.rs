@@ -11,9 +11,12 @@ mod dispatch;
 mod dtype;
 mod element;
 mod error;
+mod interrupt;
 mod layout;
+mod mapped_file;
 mod memory;
 mod ordered;
+mod page_faults;
 mod parts;
 mod shared_block;
 mod shared_region;
@@ -29,9 +32,11 @@ pub use dtype::DataType;
 pub use element::{ByteString, Element};
 pub use error::{TensorError, TensorErrorKind};
 pub use half::{bf16, f16};
+pub use interrupt::{InterruptSource, InterruptibleScope, is_interrupted};
 pub use layout::{MAX_RANK, ViewLayout, broadcast_shapes, checked_elements, contiguous_strides};
+pub use mapped_file::{FileStamp, MappedFile, MappedFileSet, collect_mapped_files};
 pub use memory::{
-    ALIGNMENT, AccessAdvice, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes, advise,
+    ALIGNMENT, AccessAdvice, Allocation, HostBuffer, MemoryKind, SharedBytes, advise,
 };
 pub use ordered::{
     OccupiedEntry, OrderedEntry, OrderedIntoIter, OrderedIter, OrderedIterMut, OrderedKeys,

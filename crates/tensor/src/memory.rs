@@ -3,8 +3,6 @@
 use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::any::Any;
 use std::fmt;
-use std::fs::{File, Metadata};
-use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::{Arc, OnceLock};
@@ -254,87 +252,6 @@ unsafe impl Allocation for HostBuffer {
     }
 }
 
-/// A file mapped read-only into memory.
-///
-/// Whoever truncates the file while it is mapped makes later reads fault; model repositories
-/// replace files by renaming, which is safe.
-pub struct MappedFile {
-    map: memmap2::Mmap,
-    metadata: Metadata,
-}
-
-impl MappedFile {
-    /// Maps the whole file.
-    ///
-    /// # Errors
-    /// When the file cannot be opened or mapped; the message names it.
-    pub fn open(path: &Path) -> Result<Self, TensorError> {
-        let failed = |error: std::io::Error| {
-            TensorError::from(TensorErrorKind::File(format!(
-                "cannot read '{}': {error}",
-                path.display()
-            )))
-        };
-        let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            let kind = std::io::Error::from(std::io::ErrorKind::IsADirectory);
-            return Err(failed(kind));
-        }
-        // SAFETY: the map is read-only; the type's contract names truncation by others as the one
-        // thing that must not happen.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
-        Ok(Self { map, metadata })
-    }
-
-    /// Gives the memory that holds parts of the file back to the system; whoever reads them again, reads
-    /// the file. Where the system does not do that, nothing happens.
-    pub fn release(&self) {
-        #[cfg(unix)]
-        {
-            // SAFETY: the map is read-only and shared with nobody's writes, so what is read after the
-            // advice is what the file has, as before.
-            let advised = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-            // Without it the memory is only held longer.
-            drop(advised);
-        }
-    }
-
-    /// Properties of the file when it was mapped, as the system said.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-}
-
-impl AsRef<[u8]> for MappedFile {
-    fn as_ref(&self) -> &[u8] {
-        &self.map
-    }
-}
-
-impl fmt::Debug for MappedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MappedFile({} bytes)", self.map.len())
-    }
-}
-
-// SAFETY: the mapping is read-only, stays where it is and lives as long as the value.
-unsafe impl Allocation for MappedFile {
-    fn kind(&self) -> MemoryKind {
-        MemoryKind::Host
-    }
-    fn as_ptr(&self) -> Result<*const u8, TensorError> {
-        Ok(self.map.as_ptr())
-    }
-    fn len_bytes(&self) -> usize {
-        self.map.len()
-    }
-    fn is_mapped(&self) -> bool {
-        true
-    }
-}
-
 /// Tells the system that bytes of a mapped file are read soon.
 pub(crate) fn will_need(bytes: &[u8]) {
     #[cfg(unix)]
@@ -476,11 +393,5 @@ mod tests {
     #[test]
     fn an_impossible_size_is_an_error() {
         assert!(HostBuffer::try_zeroed(usize::MAX).is_err());
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
-        let error = MappedFile::open(Path::new("/nowhere/model.onnx")).unwrap_err();
-        assert!(error.to_string().contains("/nowhere/model.onnx"));
     }
 }

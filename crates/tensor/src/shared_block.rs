@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::slice;
+use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::Mode;
@@ -11,14 +12,20 @@ use rustix::shm::OFlags;
 
 use crate::error::TensorError;
 use crate::memory::{Allocation, MemoryKind};
+use crate::page_faults::{GuardedRange, PageAccess};
+use crate::shared_region::open_flags;
 
 /// A shared memory object that one process makes and another one opens.
 ///
 /// Both must be parts of one program that agree who has the block: as long as a process reads it, nobody
 /// writes to it, and whoever writes is the only one to have it. Blocks are no place for what strangers
 /// write; [`crate::SharedRegion`] is.
+///
+/// Should the other process make the block shorter all the same, what is lost reads as zeros.
 #[derive(Debug)]
 pub struct SharedBlock {
+    /// Guard of the map, which goes before it.
+    _guard: GuardedRange,
     map: MmapRaw,
     number: u64,
 }
@@ -45,7 +52,7 @@ impl SharedBlock {
     /// # Errors
     /// When there is none of that name, it has fewer bytes, or the system does not map it.
     pub fn open(name: &str, len: usize, number: u64) -> io::Result<Self> {
-        let file = File::from(rustix::shm::open(name, OFlags::RDWR, Mode::empty())?);
+        let file = File::from(rustix::shm::open(name, open_flags(), Mode::empty())?);
         let found = file.metadata()?.len();
         if found < len as u64 {
             let text = format!("shared memory '{name}' has {found} bytes, expected {len}");
@@ -61,7 +68,10 @@ impl SharedBlock {
     }
 
     fn map(file: &File, len: usize, number: u64) -> io::Result<Self> {
-        Ok(Self { map: MmapOptions::new().len(len.max(1)).map_raw(file)?, number })
+        let map = MmapOptions::new().len(len.max(1)).map_raw(file)?;
+        let access = PageAccess::Write;
+        let guard = GuardedRange::new(map.as_ptr(), map.len(), access, Arc::default());
+        Ok(Self { _guard: guard, map, number })
     }
 
     /// Name that its owner knows it by.
@@ -107,8 +117,6 @@ unsafe impl Allocation for SharedBlock {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{DataType, Tensor};
 

@@ -1,12 +1,14 @@
 //! Memory that other processes share by a name: POSIX shared memory.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::Mode;
 use rustix::shm::OFlags;
 
 use crate::error::{TensorError, TensorErrorKind};
+use crate::page_faults::{GuardedRange, PageAccess};
 
 /// Longest name that macOS accepts, its slash included; longer ones cannot exist there.
 #[cfg(target_os = "macos")]
@@ -17,9 +19,12 @@ const MAX_KEY_BYTES: usize = 255;
 /// A part of a shared memory object that another process made.
 ///
 /// Others may write to it at any time. So its bytes are only ever copied in and out and never borrowed; a copy that is
-/// made while somebody writes holds some of the old and some of the new bytes.
+/// made while somebody writes holds some of the old and some of the new bytes. Once its owner makes the object shorter
+/// and lost bytes are read or written, all further reads and writes of the region fail.
 #[derive(Debug)]
 pub struct SharedRegion {
+    /// Guard of the map, which goes before it.
+    guard: GuardedRange,
     map: MmapRaw,
     offset: usize,
     len: usize,
@@ -45,10 +50,15 @@ impl SharedRegion {
         if key.len() > MAX_KEY_BYTES || key.contains('\0') {
             return Err(SharedRegionError::NotFound);
         }
-        let object = rustix::shm::open(key, OFlags::RDWR, Mode::empty())
+        let object = rustix::shm::open(key, open_flags(), Mode::empty())
             .map_err(|_| SharedRegionError::NotFound)?;
         let object = File::from(object);
-        let size = object.metadata().map_err(|_| SharedRegionError::NotFound)?.len();
+        let metadata = object.metadata().map_err(|_| SharedRegionError::NotFound)?;
+        // On Linux an object is a plain file. Pipes and sockets may lie beside it.
+        if cfg!(target_os = "linux") && !metadata.is_file() {
+            return Err(SharedRegionError::NotFound);
+        }
+        let size = metadata.len();
         let end = offset.checked_add(len).filter(|&end| end <= size);
         let end = end.ok_or(SharedRegionError::Outside)?;
         let page = rustix::param::page_size() as u64;
@@ -61,7 +71,17 @@ impl SharedRegion {
             .len(end)
             .map_raw(&object)
             .map_err(|_| SharedRegionError::NotMappable)?;
-        Ok(Self { map, offset, len })
+        let guard = GuardedRange::new(map.as_ptr(), end, PageAccess::Write, Arc::default());
+        Ok(Self { guard, map, offset, len })
+    }
+
+    /// Checks that the owner has not taken bytes away.
+    fn check(&self) -> Result<(), TensorError> {
+        if !self.guard.is_broken() {
+            return Ok(());
+        }
+        let text = "a shared memory region became shorter while it is in use".to_owned();
+        Err(TensorErrorKind::File(text).into())
     }
 
     /// Bytes of the region.
@@ -80,10 +100,12 @@ impl SharedRegion {
     /// A copy of `len` bytes from `at` on.
     ///
     /// # Errors
-    /// When they are not inside the region.
+    /// When they are not inside the region, it has lost some of its bytes, or there is no memory for the copy.
     pub fn read(&self, at: usize, len: usize) -> Result<Vec<u8>, TensorError> {
         let start = self.place(at, len)?;
-        let mut copy = Vec::with_capacity(len);
+        self.check()?;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(len).map_err(|_| TensorErrorKind::TooLarge(vec![len]))?;
         // SAFETY: `place` has seen to it that the map is valid for reads of `len` bytes from `start` on.
         let from = unsafe { self.map.as_ptr().add(start) };
         // SAFETY: the new memory holds `len` bytes and overlaps nothing; bytes of any value are initialised. What
@@ -91,21 +113,33 @@ impl SharedRegion {
         unsafe { std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), len) }
         // SAFETY: `len` bytes have just been written.
         unsafe { copy.set_len(len) }
+        self.check()?;
         Ok(copy)
     }
 
     /// Copies bytes into the region from `at` on.
     ///
     /// # Errors
-    /// When they do not fit into the region; nothing is written then.
+    /// When they do not fit into the region, and nothing is written then; also when the region has lost some of its
+    /// bytes.
     pub fn write(&self, at: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let start = self.place(at, bytes.len())?;
+        self.check()?;
         // SAFETY: `place` has seen to it that the map is valid for writes of these bytes from `start` on.
         let to = unsafe { self.map.as_mut_ptr().add(start) };
         // SAFETY: nobody in this program holds a reference into the map, so that `bytes` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
-        Ok(())
+        self.check()
     }
+}
+
+/// Flags by which objects of others are opened: for reading and writing, and on Linux not through a link that lies in
+/// the folder of objects, since it may lead anywhere.
+pub(crate) fn open_flags() -> OFlags {
+    #[cfg(target_os = "linux")]
+    return OFlags::RDWR | OFlags::from_bits_retain(rustix::fs::OFlags::NOFOLLOW.bits());
+    #[cfg(not(target_os = "linux"))]
+    OFlags::RDWR
 }
 
 #[cfg(test)]
@@ -143,6 +177,40 @@ mod tests {
         assert!(part.read(62, 3).is_err() && part.write(64, b"x").is_err());
         assert!(part.read(usize::MAX, 2).is_err());
         assert_eq!(part.read(64, 0).unwrap(), b"");
+    }
+
+    #[test]
+    fn bytes_that_the_owner_takes_away_are_errors_and_end_nothing() {
+        let page = rustix::param::page_size() as u64;
+        let object = Object::new("shrinks", 4 * page);
+        let region = SharedRegion::open(&object.0, 0, 4 * page).unwrap();
+        let written = SharedRegion::open(&object.0, 0, 4 * page).unwrap();
+        let file = File::from(rustix::shm::open(&*object.0, OFlags::RDWR, Mode::empty()).unwrap());
+        file.set_len(page).unwrap();
+        let last = usize::try_from(3 * page).unwrap();
+        let error = region.read(last, 8).unwrap_err().to_string();
+        assert!(error.contains("became shorter"), "{error}");
+        assert!(region.read(0, 8).is_err());
+        assert!(written.write(last, b"abc").is_err());
+        assert!(written.write(0, b"abc").is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_and_pipes_among_the_objects_are_refused() {
+        let target = tempfile::NamedTempFile::new().unwrap();
+        target.as_file().set_len(64).unwrap();
+        let name = format!("gtest_link_{}", std::process::id());
+        let link = std::path::Path::new("/dev/shm").join(&name);
+        std::os::unix::fs::symlink(target.path(), &link).unwrap();
+        let opened = SharedRegion::open(&format!("/{name}"), 0, 64);
+        std::fs::remove_file(&link).unwrap();
+        assert_eq!(opened.unwrap_err(), SharedRegionError::NotFound);
+        let made = std::process::Command::new("mkfifo").arg(&link).status().unwrap();
+        let opened = SharedRegion::open(&format!("/{name}"), 0, 64);
+        std::fs::remove_file(&link).unwrap();
+        assert!(made.success());
+        assert_eq!(opened.unwrap_err(), SharedRegionError::NotFound);
     }
 
     #[test]
