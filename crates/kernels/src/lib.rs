@@ -37,6 +37,8 @@ pub mod threads;
 pub mod trees;
 
 mod cell;
+#[cfg(test)]
+mod fused_tests;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 mod math;

@@ -19,6 +19,7 @@ mod bnns;
 mod control_flow;
 mod conv_chains;
 mod exports;
+mod fused_activations;
 mod halves;
 mod kernels;
 mod mil_operators;

@@ -38,6 +38,11 @@ impl ExpertActivation {
         let alpha = attributes.float_or("activation_alpha", 1.0)?;
         let beta = attributes.float_or("activation_beta", 0.0)?;
         let limit = attributes.float("swiglu_limit")?.unwrap_or(f32::INFINITY);
+        if limit.is_nan() || limit < 0.0 {
+            return Err(OpError::new(format!(
+                "attribute 'swiglu_limit' is {limit}, expected a number that is not negative"
+            )));
+        }
         let fusion = attributes.int_or("swiglu_fusion", 0)?;
         if attributes.flag("swiglu_limit_after_activation", false)? {
             return Err(OpError::new("attribute 'swiglu_limit_after_activation' is set"));
@@ -64,7 +69,8 @@ impl ExpertActivation {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let each = |function: &dyn Fn(f64) -> f64| values.iter().map(|&x| function(x)).collect();
         match self {
-            Self::Relu => each(&|x| x.max(0.0)),
+            // Compared such that a NaN stays one.
+            Self::Relu => each(&|x| if x < 0.0 { 0.0 } else { x }),
             Self::Gelu => each(&|x| {
                 let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
                 0.5 * x * (1.0 + inner.tanh())
@@ -74,7 +80,7 @@ impl ExpertActivation {
             Self::SwiGlu { alpha, beta, limit } => {
                 let (alpha, beta, limit) = (f64::from(alpha), f64::from(beta), f64::from(limit));
                 let pair = |pair: &[f64]| {
-                    let gate = pair[0].min(limit);
+                    let gate = if pair[0] > limit { limit } else { pair[0] };
                     gate * sigmoid(alpha * gate) * (pair[1].clamp(-limit, limit) + beta)
                 };
                 values.chunks_exact(2).map(pair).collect()
@@ -302,6 +308,10 @@ mod tests {
         assert!((found.item::<f32>().unwrap() - expected).abs() < 1e-4);
         let unfused = attributes([("activation_type", text("swiglu"))]);
         assert!(parse(NAME, 1, &unfused, 6, 1).map(drop).unwrap_err().contains("swiglu_fusion"));
+        for limit in [-1.0, f32::NAN] {
+            let wrong = attributes([("swiglu_limit", crate::AttributeValue::Float(limit))]);
+            assert!(parse(NAME, 1, &wrong, 6, 1).map(drop).unwrap_err().contains("swiglu_limit"));
+        }
         let plain = one(NAME, 1, &attributes([]), &[&x, &scores, &second, &scores, &second]);
         assert_eq!(plain, x);
     }

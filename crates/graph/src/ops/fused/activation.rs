@@ -96,7 +96,10 @@ impl FusedActivation {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         match self {
             Self::None => x,
-            Self::Relu => x.max(0.0),
+            // The larger and the smaller of two numbers would lose a NaN.
+            Self::Relu | Self::Clip { .. } if x.is_nan() => x,
+            Self::Relu if x < 0.0 => 0.0,
+            Self::Relu => x,
             Self::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),
             Self::LeakyRelu { alpha } if x < 0.0 => x * f64::from(alpha),
             Self::LeakyRelu { .. } => x,
@@ -141,5 +144,38 @@ mod tests {
         assert_eq!(FusedActivation::HardSwish.apply(-3.0), 0.0);
         assert_eq!(FusedActivation::LeakyRelu { alpha: 0.5 }.apply(-2.0), -1.0);
         assert_eq!(FusedActivation::Clip { min: -1.0, max: 1.0 }.apply(9.0), 1.0);
+    }
+
+    #[test]
+    fn every_function_keeps_a_nan_and_is_that_of_its_separate_operator() {
+        use crate::ops::activation::ActivationKind;
+        let clip = FusedActivation::Clip { min: -1.5, max: 6.0 };
+        let pairs = [
+            (FusedActivation::None, None),
+            (FusedActivation::Relu, Some(ActivationKind::Relu)),
+            (clip, None),
+            (
+                FusedActivation::LeakyRelu { alpha: 0.25 },
+                Some(ActivationKind::LeakyRelu { alpha: 0.25 }),
+            ),
+            (FusedActivation::Sigmoid, Some(ActivationKind::Sigmoid)),
+            (FusedActivation::Tanh, Some(ActivationKind::Tanh)),
+            (FusedActivation::HardSwish, Some(ActivationKind::HardSwish)),
+            (FusedActivation::Silu, Some(ActivationKind::Swish { alpha: 1.0 })),
+            (FusedActivation::Gelu, Some(ActivationKind::Gelu { tanh: false })),
+            (FusedActivation::GeluTanh, Some(ActivationKind::Gelu { tanh: true })),
+        ];
+        assert_eq!(pairs.len(), NAMES.len());
+        for (fused, separate) in pairs {
+            assert!(fused.apply(f64::NAN).is_nan(), "{fused:?}");
+            let Some(separate) = separate else { continue };
+            for x in [f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.25, -1.25, 700.0] {
+                let (one, two) = (fused.apply(x), separate.apply(x));
+                let same = one.is_nan() && two.is_nan()
+                    || one == two && one.is_sign_negative() == two.is_sign_negative()
+                    || (one - two).abs() < 1e-12;
+                assert!(same, "{fused:?} of {x}: {one} and {two}");
+            }
+        }
     }
 }

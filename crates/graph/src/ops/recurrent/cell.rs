@@ -89,7 +89,14 @@ impl CellActivation {
     #[must_use]
     pub fn apply(self, x: f64) -> f64 {
         match self {
-            Self::Relu => x.max(0.0),
+            // Compared such that a NaN stays one.
+            Self::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
             Self::Tanh => x.tanh(),
             Self::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Self::Affine(alpha, beta) => alpha * x + beta,

@@ -42,7 +42,7 @@ impl SparseLayout {
     }
 
     /// Returns whether there are kernels for the layout.
-    pub(super) fn is_offered(self, isa: Isa) -> bool {
+    pub(crate) fn is_offered(self, isa: Isa) -> bool {
         match self {
             Self::Strips(vectors) => {
                 (1..=2).contains(&vectors)
