@@ -6,6 +6,7 @@
 //! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
 //! - [`qos::Qos`]: which cores a thread is for.
 //! - [`sensors::Counters`] and [`battery::battery`]: what the machine draws, and from what.
+//! - [`signpost::SignpostLog`]: intervals for Instruments.
 //! - [`machine_load::CoreTicks`] and [`machine_load::UsedPages`]: how busy it is.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
@@ -31,6 +32,7 @@ mod exception;
 pub mod machine_load;
 pub mod qos;
 pub mod sensors;
+pub mod signpost;
 mod sysctl;
 mod unavailable;
 

@@ -167,7 +167,8 @@ fn slowest(rows: &[ProfileRow], roofs: &DeviceRoofs) -> String {
     let mut sorted: Vec<&ProfileRow> = rows.iter().collect();
     sorted.sort_by_key(|row| std::cmp::Reverse(row.time));
     let cells = sorted.into_iter().take(PROFILE_ROWS).map(|row| {
-        let ms = format!("{:.3}", row.time.as_secs_f64() * 1e3);
+        let wave = if row.estimated { "~" } else { "" };
+        let ms = format!("{wave}{:.3}", row.time.as_secs_f64() * 1e3);
         vec![ms, row.op.clone(), row.kernel.clone(), row.node.clone()]
     });
     let nodes = table(&["ms", "Operator", "Kernel", "Node"], cells);

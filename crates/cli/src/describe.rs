@@ -12,7 +12,9 @@ use crate::flags;
 
 /// Describes the whole program.
 pub(super) fn program() -> Command {
-    let serve = flags::command("serve").about("serve a model repository over HTTP and gRPC");
+    let serve = flags::command("serve")
+        .about("serve a model repository over HTTP and gRPC")
+        .before_help(flags::SERVED_PATHS);
     Command::new("galatea")
         .about("Inference server for Apple chips, and its tools")
         .version(env!("CARGO_PKG_VERSION"))
@@ -92,6 +94,9 @@ mod tests {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             // Writing to a string cannot fail.
             write!(text, "\n## `galatea {}`\n\n{about}\n", command.get_name()).ok();
+            if let Some(forms) = command.get_before_help() {
+                write!(text, "\n{forms}\n").ok();
+            }
             let arguments: Vec<&Arg> =
                 command.get_arguments().filter(|argument| argument.get_long().is_some()).collect();
             if !arguments.is_empty() {

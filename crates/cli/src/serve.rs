@@ -79,6 +79,9 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     flags.serve_repositories(&served.repositories);
     // Before the models are loaded: what they run then is in it.
     let profiler = engine().profiler();
+    if flags.is_set("metal-capture-folder") {
+        profiler.keep_captures(capture_folder(flags.text("metal-capture-folder"))?);
+    }
     if flags.bool("metal-profile") {
         let file = Some(PathBuf::from(flags.text("metal-profile-output")));
         profiler.start(&ProfileRequest { file, ..ProfileRequest::default() })?;
@@ -91,6 +94,17 @@ fn run(arguments: &[OsString], bind_all: bool) -> Result<ExitCode, String> {
     // A load that goes on after a signal must not keep the program.
     runtime.shutdown_background();
     code
+}
+
+/// The folder that captures are written to.
+fn capture_folder(text: &str) -> Result<PathBuf, String> {
+    let folder = PathBuf::from(text);
+    match folder.is_dir() {
+        true => Ok(folder),
+        false => {
+            Err(format!("--metal-capture-folder '{text}' found, expected a folder that is there"))
+        }
+    }
 }
 
 /// Loads the models, opens the front ends and waits for the signal to stop, which may come at any time.

@@ -25,6 +25,10 @@ const GPU: &str = "gpu";
 /// Steps that are timed as a whole.
 const ROUNDS: usize = 20;
 
+/// Sentence below a table with estimated times.
+const ESTIMATES: &str =
+    "~ marks estimates: shares of a measured prediction by the weights of Core ML's plan.\n";
+
 /// Peaks of the devices that kernels run on, as far as known.
 #[derive(Debug, Default)]
 pub(super) struct DeviceRoofs {
@@ -251,6 +255,8 @@ struct KernelSum<'a> {
     kernel: &'a str,
     op: &'a str,
     unit: ArithmeticUnit,
+    /// True if its times are shares of a longer one, by a plan.
+    estimated: bool,
     starts: usize,
     time: Duration,
     work: ArithmeticWork,
@@ -261,19 +267,19 @@ struct KernelSum<'a> {
 
 /// Kernels by the time that all their starts take together.
 fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'a>> {
-    type Key<'a> = (&'a str, &'a str, &'static str, ArithmeticUnit);
+    type Key<'a> = (&'a str, &'a str, &'static str, ArithmeticUnit, bool);
     let mut kernels: OrderedMap<Key<'a>, (usize, Duration, ArithmeticWork)> = OrderedMap::new();
     for row in profile {
-        let key = (row.kernel.as_str(), row.op.as_str(), row.provider, row.unit);
+        let key = (row.kernel.as_str(), row.op.as_str(), row.provider, row.unit, row.estimated);
         let entry = kernels.entry(key).or_default();
         *entry = (entry.0 + 1, entry.1 + row.time, entry.2.plus(row.work));
     }
-    let sum = |((kernel, op, provider, unit), (starts, time, work)): (Key<'a>, _)| {
+    let sum = |((kernel, op, provider, unit, estimated), (starts, time, work)): (Key<'a>, _)| {
         // What the host does is no work of a kernel.
         let peaks = if op == HOST { DevicePeaks::default() } else { roofs.peaks(provider) };
         let shares = peaks.shares(work, unit, time);
         let bound = peaks.bound(work, unit, starts, time);
-        KernelSum { kernel, op, unit, starts, time, work, shares, bound }
+        KernelSum { kernel, op, unit, estimated, starts, time, work, shares, bound }
     };
     let mut sorted: Vec<KernelSum<'a>> = kernels.into_iter().map(sum).collect();
     sorted.sort_by_key(|sum| std::cmp::Reverse(sum.time));
@@ -285,7 +291,11 @@ pub(super) fn kernels(profile: &[ProfileRow], roofs: &DeviceRoofs) -> String {
     let sums = summed(profile, roofs);
     let head =
         ["us", "Starts", "Each", "GFLOP/s", "GB/s", "Of peak", "Bound", "Kernel", "Operator"];
-    table(&head, sums.iter().map(KernelSum::cells))
+    let mut text = table(&head, sums.iter().map(KernelSum::cells));
+    if sums.iter().any(|sum| sum.estimated) {
+        text.push_str(ESTIMATES);
+    }
+    text
 }
 
 impl KernelSum<'_> {
@@ -298,6 +308,11 @@ impl KernelSum<'_> {
         amount as f64 / self.time.as_secs_f64().max(1e-9) / 1e9
     }
 
+    /// The time; a wave before it marks an estimate.
+    fn time_text(&self) -> String {
+        format!("{}{}", if self.estimated { "~" } else { "" }, micros(self.time))
+    }
+
     fn cells(&self) -> Vec<String> {
         let rate = |amount: u64| match amount {
             0 => String::new(),
@@ -305,7 +320,7 @@ impl KernelSum<'_> {
         };
         let share = self.shares.into_iter().flatten().reduce(f64::max);
         vec![
-            micros(self.time),
+            self.time_text(),
             self.starts.to_string(),
             micros(self.each()),
             rate(self.work.operations),
@@ -325,6 +340,7 @@ impl KernelSum<'_> {
             "unit": self.unit.name(),
             "starts": self.starts,
             "us": self.time.as_secs_f64() * 1e6,
+            "estimated": self.estimated,
             "flop": self.work.operations,
             "bytes": self.work.bytes,
             "gflops": self.giga(self.work.operations),
@@ -339,6 +355,28 @@ impl KernelSum<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_a_plan_estimates_are_marked() {
+        let estimated = |op: &str, us: u64| ProfileRow {
+            kernel: format!("ios16.{op} on Neural Engine"),
+            op: op.to_owned(),
+            provider: "coreml",
+            time: Duration::from_micros(us),
+            estimated: true,
+            ..ProfileRow::default()
+        };
+        let rows = [estimated("conv", 30), estimated("conv", 20), estimated("relu", 10)];
+        let roofs = DeviceRoofs::default();
+        let found = roofs.json(&rows);
+        assert_eq!(
+            (&found["kernels"][0]["us"], &found["kernels"][0]["starts"]),
+            (&json!(50.0), &json!(2))
+        );
+        assert_eq!(found["kernels"][1]["estimated"], json!(true));
+        let text = kernels(&rows, &roofs);
+        assert!(text.contains("~50.0") && text.ends_with(ESTIMATES), "{text}");
+    }
 
     fn row(kernel: &str, us: u64, work: ArithmeticWork) -> ProfileRow {
         ProfileRow {
@@ -377,6 +415,7 @@ mod tests {
         assert_eq!((&found["bound"], &found["kernels_us"]), (&json!("memory"), &json!(301.0)));
         assert_eq!(kernels[1]["gb_per_s"], json!(50.0));
         assert!(roofs.text(&rows).starts_with("The run is memory-bound."));
+        assert!(!super::kernels(&rows, &roofs).contains('~'));
         let unknown = DeviceRoofs::default();
         assert_eq!(unknown.json(&rows)["kernels"][1]["bound"], Value::Null);
         assert_eq!(unknown.text(&rows), "");

@@ -38,6 +38,11 @@ impl ProbeSamples {
         Ok(Self { files })
     }
 
+    /// Returns whether no samples were named.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Returns, as text, what the samples depend on: the files as they are now.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();

@@ -12,9 +12,10 @@ use galatea_formats::coreml::mil::MilFunction;
 use galatea_graph::rewrite::{self, RewriteLevel};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    ClaimRequest, CompileMode, CompileRequest, Executable, ExecutionProvider, FallbackProviders,
-    OptimiseLevel, PartitionReport, PartitionRun, PlanReport, ProviderClaims, ProviderTraits,
-    ProviderWish, RunFence, RuntimeError, SessionOptions, predict_fallback_ns,
+    ClaimRequest, CompileMode, CompileRequest, Executable, ExecutableTraits, ExecutionProvider,
+    FallbackProviders, OptimiseLevel, PartitionReport, PartitionResult, PartitionRun, PlanReport,
+    ProviderClaims, ProviderTraits, ProviderWish, RunFence, RuntimeError, SessionOptions,
+    predict_fallback_ns,
 };
 use galatea_tensor::{DataType, OrderedMap, Tensor};
 
@@ -157,7 +158,8 @@ impl CoreMlProvider {
 
     /// Returns whether results are compared with those of others.
     fn compares(&self) -> bool {
-        self.runner.runs() || self.settings.probe.unwrap_or(self.engine.is_some())
+        let wanted = self.engine.is_some() || !self.settings.samples.is_empty();
+        self.runner.runs() || self.settings.probe.unwrap_or(wanted)
     }
 
     /// That on what a partition gives.
@@ -202,18 +204,20 @@ impl CoreMlProvider {
         let outputs = given.collect::<Arc<[_]>>();
         let inputs = expect(&program.inputs, &program);
         if let Some(verdict) = verdict.clone()
-            && let Some(make) = self.runner.maker(package, noted(self.engine.as_ref()))
+            && let Some(make) =
+                self.runner.maker(package, noted(self.engine.as_ref()), options.watch.clone())
         {
             let make: ExecutableMaker = Box::new(move || {
                 let inner = Box::new(make()?);
                 let made: Box<dyn Executable> =
-                    Box::new(InterpretedProgram { inner, inputs, outputs });
+                    Box::new(InterpretedProgram { inner, inputs, outputs, planned: true });
                 Ok(made)
             });
             let standby = Arc::clone(standby);
             let mode = self.runner.mode(options);
             let name = graph.name.clone();
-            let deferred = DeferredExecutable::start(name, make, standby, verdict, mode)?;
+            let limit = self.settings.accuracy_limit;
+            let deferred = DeferredExecutable::start(name, make, standby, verdict, mode, limit)?;
             if mode == CompileMode::Wait {
                 // Samples are its first runs, which are compared; that they fail is no failure of the model.
                 let samples = self.settings.samples.inputs(graph);
@@ -228,7 +232,7 @@ impl CoreMlProvider {
         }
         let inner =
             CpuProvider::new().compile(CompileRequest::alone(Arc::new(program), options))?;
-        let made = InterpretedProgram { inner, inputs, outputs };
+        let made = InterpretedProgram { inner, inputs, outputs, planned: false };
         if let Some(verdict) = &verdict {
             let limit = self.settings.accuracy_limit;
             let samples = &self.settings.samples;
@@ -277,6 +281,9 @@ impl ExecutionProvider for CoreMlProvider {
                 }
             }
             changed.settings = CoreMlSettings::of(&own, EngineChoice::NAMES)?;
+            for line in changed.runner.idle() {
+                tracing::warn!("{line}");
+            }
         }
         Ok(Some(Arc::new(changed)))
     }
@@ -322,6 +329,9 @@ struct InterpretedProgram {
     inputs: Vec<Option<Fact>>,
     /// Facts of the graph's outputs.
     outputs: Arc<[Option<Fact>]>,
+    /// True where an engine runs it, which times its steps by its plan. The interpreter's steps are none of an
+    /// engine's.
+    planned: bool,
 }
 
 /// A tensor in another type, and with the axes that a fact says where it had one element without any.
@@ -366,9 +376,18 @@ impl Executable for InterpretedProgram {
             Ok(fed) => fed,
             Err(error) => return RunFence::failed(error),
         };
-        let fence = self.inner.submit(fed.into());
+        let profile = run.profile && self.planned;
+        let fence = self.inner.submit(PartitionRun { inputs: fed, wanted: None, profile });
         let outputs = Arc::clone(&self.outputs);
-        RunFence::pending(move || all_fitted(fence.outputs()?, &outputs))
+        RunFence::pending(move || {
+            let PartitionResult { outputs: given, rows } = fence.wait()?;
+            Ok(PartitionResult { outputs: all_fitted(given, &outputs)?, rows })
+        })
+    }
+
+    fn traits(&self) -> ExecutableTraits<'_> {
+        let times_steps = self.planned && self.inner.traits().times_steps;
+        ExecutableTraits { times_steps, ..ExecutableTraits::default() }
     }
 
     fn report(&self) -> PartitionReport {

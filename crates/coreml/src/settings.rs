@@ -150,6 +150,13 @@ impl CoreMlSettings {
             };
             set(&mut settings, text)?;
         }
+        if settings.probe == Some(false) && !settings.samples.is_empty() {
+            return Err(
+                "accuracy_samples found beside accuracy_probe 'false', expected one of them: \
+                        samples are compared by the probe"
+                    .to_owned(),
+            );
+        }
         Ok(settings)
     }
 }

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, infer, rows};
 use galatea_runtime::{
-    Executable, MemoryReport, PartitionReport, PartitionRun, RunFence, RuntimeError,
+    Executable, ExecutableTraits, MemoryReport, PartitionReport, PartitionResult, PartitionRun,
+    RunFence, RuntimeError,
 };
 use galatea_tensor::{OrderedSet, Tensor};
 
@@ -148,7 +149,8 @@ impl ShapedPrograms {
         Ok(())
     }
 
-    fn run(&self, inputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
+    fn run(&self, run: PartitionRun<'_>) -> Result<PartitionResult, RuntimeError> {
+        let PartitionRun { inputs, profile, .. } = run;
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
         let mut tensors = Vec::with_capacity(inputs.len());
         let mut lengths: Vec<(String, usize)> = Vec::new();
@@ -166,9 +168,9 @@ impl ShapedPrograms {
         }
         let shapes: InputLengths = tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         let program = self.program(&shapes)?;
-        let results = program
-            .submit(tensors.into_iter().map(Datum::Tensor).collect::<Vec<_>>().into())
-            .outputs()?;
+        let inputs = tensors.into_iter().map(Datum::Tensor).collect();
+        let run = PartitionRun { inputs, wanted: None, profile };
+        let PartitionResult { outputs: results, rows } = program.submit(run).wait()?;
         let cut = |(datum, fact): (Datum, &Option<Fact>)| {
             let name = self.padded_name(fact.as_ref());
             let length = lengths.iter().find(|(known, _)| Some(known.as_str()) == name);
@@ -180,7 +182,8 @@ impl ShapedPrograms {
             let short = tensor.slice_axis(0, 0, *length, 1);
             short.map(Datum::Tensor).map_err(|error| failed(&error))
         };
-        results.into_iter().zip(&self.outputs).map(cut).collect()
+        let outputs: Result<_, _> = results.into_iter().zip(&self.outputs).map(cut).collect();
+        Ok(PartitionResult { outputs: outputs?, rows })
     }
 }
 
@@ -205,7 +208,7 @@ fn padded(tensor: &Tensor, rows: usize) -> Result<Tensor, galatea_tensor::Tensor
 
 impl Executable for ShapedPrograms {
     fn submit(&self, run: PartitionRun<'_>) -> RunFence {
-        RunFence::ready(self.run(run.inputs))
+        RunFence::ready(self.run(run))
     }
 
     fn report(&self) -> PartitionReport {
@@ -214,5 +217,13 @@ impl Executable for ShapedPrograms {
         let memory = made.map(|program| program.report().memory);
         let memory = memory.fold(MemoryReport::default(), MemoryReport::plus);
         PartitionReport { memory, ..PartitionReport::default() }
+    }
+
+    fn traits(&self) -> ExecutableTraits<'_> {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = programs.iter().filter_map(|(_, slot)| slot.get()?.as_ref().ok());
+        // The program that ran last is that of the next run, as a rule.
+        let times_steps = made.next_back().is_some_and(|program| program.traits().times_steps);
+        ExecutableTraits { times_steps, ..ExecutableTraits::default() }
     }
 }

@@ -144,6 +144,7 @@ impl Server {
         bounded.map_err(Error::of(ErrorKind::Input))?;
         let gpus = engine.gpu_providers(options.software_gpus);
         let mut core_options = options.core;
+        core_options.intervals = engine.profiler().intervals().clone();
         core_options.gpus = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
         let shared = engine.shared_providers(&options.device, &gpus);
         let (shared, routing) = shared.map_err(Error::of(ErrorKind::Device))?;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use galatea_graph::{Datum, Graph, ValueId};
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    ArithmeticWork, BufferExchange, Executable, ExecutableTraits, MemoryReport, PartitionReport,
-    PartitionResult, PartitionRun, PlanReport, Precision, ProfileRow, RunFence, RuntimeError,
-    SessionOptions, TunableKernels,
+    ArithmeticWork, BufferExchange, Executable, ExecutableTraits, IntervalKind, MemoryReport,
+    PartitionReport, PartitionResult, PartitionRun, PlanReport, Precision, ProfileRow, RunFence,
+    RuntimeError, SessionOptions, TunableKernels,
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
@@ -453,6 +453,7 @@ impl GpuPartition {
             self.note(&planned, &inputs, stamps, host, rows)?;
         }
         self.put_aside(&planned, recording, room);
+        self.device.capture.ran();
         drop(inputs);
         let outputs = planned.plan.outputs.iter().zip(read);
         let outputs = outputs.filter(|(output, _)| !matches!(output, OutputPlace::Unwanted));
@@ -523,6 +524,7 @@ impl GpuPartition {
                 time: Duration::from_nanos(end - begin),
                 work,
                 unit: label.unit,
+                estimated: false,
             }));
         }
         if let Some(observer) = device.observers.get() {
@@ -616,6 +618,7 @@ impl Executable for GpuExecutable {
                 &all
             }
         };
+        let recorded = self.shared.options.watch.interval(IntervalKind::GpuRun);
         if run.profile {
             return RunFence::ready(self.profile(run.inputs, wanted));
         }
@@ -624,6 +627,7 @@ impl Executable for GpuExecutable {
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
                 RunFence::pending(move || {
+                    let _recorded = recorded;
                     shared.finish(running, None).map_err(|error| shared.cause(error))
                 })
             }

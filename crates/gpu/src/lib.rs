@@ -9,6 +9,7 @@ pub mod attention;
 mod axis;
 pub mod blocks;
 mod buffers;
+mod capture;
 mod cell;
 mod choices;
 mod completion;
@@ -49,6 +50,7 @@ mod workspace;
 
 use galatea_runtime::KernelTable;
 
+pub use capture::{CaptureProgress, CaptureRequest, MAX_CAPTURED_RUNS};
 pub use device::{
     CooperativeMatrix, DeviceCounters, DeviceFault, GpuCapabilities, GpuDevice, KernelShader,
     devices,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use galatea_runtime::RecordedInterval;
+
 /// A step that was computed, or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepRecord {
@@ -72,6 +74,11 @@ pub trait EngineObserver: Send + Sync {
         true
     }
 
+    /// A step begins. What is returned is dropped when it ends.
+    fn begins(&self) -> Option<RecordedInterval> {
+        None
+    }
+
     /// A step is over.
     fn stepped(&self, step: StepRecord);
 
@@ -97,6 +104,11 @@ impl ObserverHandle {
 
     pub(crate) fn get(&self) -> Option<&Arc<dyn EngineObserver>> {
         self.0.get().filter(|observer| observer.wants())
+    }
+
+    /// A step begins, which is recorded where somebody does so.
+    pub(crate) fn begins(&self) -> Option<RecordedInterval> {
+        self.0.get()?.begins()
     }
 
     /// A step that began then is over.

@@ -27,6 +27,7 @@ mod models;
 mod paged_attention;
 mod quantize;
 mod quantized;
+mod recorded;
 mod reduced;
 mod schedules;
 mod sparse;

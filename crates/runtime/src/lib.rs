@@ -16,6 +16,7 @@ pub mod device_selector;
 mod error;
 mod executable;
 mod explain;
+mod intervals;
 mod kernel_table;
 mod options;
 pub mod partition;
@@ -42,6 +43,9 @@ pub use executable::{
     PartitionRun, PlacedOperator, PlanReport, RunFence, TunableKernels,
 };
 pub use explain::{NodeExplanation, SessionExplanation};
+pub use intervals::{
+    IntervalKind, IntervalNumber, IntervalRecorder, IntervalSource, RecordedInterval,
+};
 pub use kernel_table::{
     KernelBuild, KernelDevice, KernelRow, KernelTable, NodeShapes, NodeView, ValueShape,
 };

@@ -48,4 +48,7 @@ pub struct ProfileRow {
     pub work: ArithmeticWork,
     /// Kind of instructions that multiplied and added.
     pub unit: ArithmeticUnit,
+    /// True if the time was not measured by itself: it is the step's share of a longer one, by what a framework
+    /// says that its steps cost.
+    pub estimated: bool,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::intervals::{IntervalKind, IntervalSource, RecordedInterval};
 use crate::profile::ProfileRow;
 
 /// A partition that was run.
@@ -37,6 +38,7 @@ pub trait RunObserver: Send + Sync {
 pub struct RunWatch {
     on: AtomicBool,
     observer: Mutex<Option<Arc<dyn RunObserver>>>,
+    intervals: IntervalSource,
 }
 
 impl fmt::Debug for RunWatch {
@@ -46,6 +48,12 @@ impl fmt::Debug for RunWatch {
 }
 
 impl RunWatch {
+    /// Watch with a recorder that is told of begins and ends, whether anybody observes or not.
+    #[must_use]
+    pub fn recorded(intervals: IntervalSource) -> Self {
+        Self { intervals, ..Self::default() }
+    }
+
     /// Tells this observer from now on, and nobody else.
     pub fn start(&self, observer: Arc<dyn RunObserver>) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
@@ -130,6 +138,25 @@ pub(crate) struct WatchedPartition<'s> {
 }
 
 impl WatchSource {
+    /// Returns whether begins and ends of this thread's work are recorded at present.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.intervals.is_recording()) && !UNWATCHED.get()
+    }
+
+    /// Begins an interval of the model, which ends when the value is dropped. `None` while nobody records.
+    #[must_use]
+    pub fn interval(&self, kind: IntervalKind) -> Option<RecordedInterval> {
+        self.interval_of(kind, &self.model)
+    }
+
+    /// Begins an interval of something else than the whole model, such as an operator.
+    #[must_use]
+    pub fn interval_of(&self, kind: IntervalKind, what: &str) -> Option<RecordedInterval> {
+        let watch = self.watch.as_ref().filter(|_| !UNWATCHED.get())?;
+        watch.intervals.begin(kind, what)
+    }
+
     /// A partition begins; nothing where nobody wants to know.
     pub(crate) fn begin(&self, provider: &'static str) -> Option<WatchedPartition<'_>> {
         let observer = self.watch.as_ref()?.observer()?;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use galatea_runtime::{IntervalKind, IntervalSource, RecordedInterval};
 use galatea_tensor::Tensor;
 
 use crate::config::ModelConfig;
@@ -33,6 +34,8 @@ pub struct ExecutionContext {
     pub config: Arc<ModelConfig>,
     /// Counters.
     pub statistics: Arc<StatisticsRecorder>,
+    /// Recorder of requests and batches as they begin and end.
+    pub(crate) intervals: IntervalSource,
     /// Requests in the scheduler.
     pub(crate) pending: AtomicU64,
     /// Requests accepted and not yet answered.
@@ -44,25 +47,37 @@ pub struct ExecutionContext {
     none_left: (Mutex<()>, Condvar),
 }
 
+/// What counts and records the requests of a version.
+#[derive(Debug, Default)]
+pub(crate) struct ContextObservers {
+    /// Counters, which may be those of an earlier load.
+    pub(crate) statistics: Arc<StatisticsRecorder>,
+    /// Recorder of begins and ends.
+    pub(crate) intervals: IntervalSource,
+}
+
 impl ExecutionContext {
     /// Counters at zero.
     #[must_use]
     pub fn new(name: &str, version: i64, config: Arc<ModelConfig>) -> Arc<Self> {
-        Self::counting_on(name, version, config, Arc::default())
+        let observed = ContextObservers::default();
+        Self::observed(name, version, config, observed)
     }
 
-    /// Counters that exist.
-    pub(crate) fn counting_on(
+    /// Counters that exist, and a recorder.
+    pub(crate) fn observed(
         name: &str,
         version: i64,
         config: Arc<ModelConfig>,
-        statistics: Arc<StatisticsRecorder>,
+        observers: ContextObservers,
     ) -> Arc<Self> {
+        let ContextObservers { statistics, intervals } = observers;
         Arc::new(Self {
             name: name.to_owned(),
             version: version.to_string(),
             config,
             statistics,
+            intervals,
             pending: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
@@ -128,6 +143,8 @@ pub struct ActiveRequest {
     /// Wait inside of the model, behind that in the queue.
     queue_time: Duration,
     iteration: u64,
+    /// Lasts until the request is answered and let go.
+    recorded: Option<RecordedInterval>,
 }
 
 /// Takes a request that has to run once more.
@@ -141,6 +158,8 @@ struct DetachedExecution {
     left: AtomicUsize,
     /// Whether any of the requests has run.
     ran: AtomicBool,
+    /// Lasts until the last of them has left.
+    _recorded: Option<RecordedInterval>,
 }
 
 impl DetachedExecution {
@@ -173,7 +192,9 @@ impl ActiveRequest {
         sink: ResponseSink,
     ) -> Self {
         context.took();
+        let recorded = context.intervals.begin(IntervalKind::Request, &context.name);
         let mut active = Self::without_sink(request, batch_size, context);
+        active.recorded = recorded;
         active.sink = Some(sink);
         if let Some(trace) = &active.request.trace {
             trace.begin(&active.context.name, &active.context.version, &active.request);
@@ -199,6 +220,7 @@ impl ActiveRequest {
             responses: 0,
             queue_time: Duration::ZERO,
             iteration: 0,
+            recorded: None,
         }
     }
 
@@ -540,11 +562,20 @@ pub struct BatchPayload {
     started: Instant,
     input_end: Option<Instant>,
     output_start: Option<Instant>,
+    /// Lasts from the begin of the execution until the requests are answered.
+    recorded: Option<RecordedInterval>,
 }
 
 impl BatchPayload {
     pub(crate) fn new(requests: Vec<ActiveRequest>, context: Arc<ExecutionContext>) -> Self {
-        Self { requests, context, started: Instant::now(), input_end: None, output_start: None }
+        Self {
+            requests,
+            context,
+            started: Instant::now(),
+            input_end: None,
+            output_start: None,
+            recorded: None,
+        }
     }
 
     /// The requests, in the order of their items in the batch.
@@ -586,6 +617,7 @@ impl BatchPayload {
     /// The execution begins now; the wait in the queue ends.
     pub(crate) fn mark_started(&mut self) {
         self.started = Instant::now();
+        self.recorded = self.context.intervals.begin(IntervalKind::Batch, &self.context.name);
         for request in self.requests.iter().map(|request| &request.request) {
             if let Some(trace) = &request.trace {
                 trace.start_compute(request, self.started);
@@ -644,6 +676,7 @@ impl BatchPayload {
             batch_size,
             left: AtomicUsize::new(requests.len()),
             ran: AtomicBool::new(false),
+            _recorded: self.recorded.take(),
         });
         for request in &mut requests {
             request.execution = Some(Arc::clone(&execution));

@@ -50,10 +50,17 @@ impl ServerFlag {
     }
 }
 
+/// Forms of the command beside `--model-repository`.
+pub const SERVED_PATHS: &str = "galatea serve FILE serves a model's file or package under its name; galatea serve FOLDER serves \
+     the models in a folder of files, the folder of one model, a checkpoint, or a repository. Several paths may be \
+     given, all of them before the flags.";
+
 /// Returns the list of flags, by group.
 #[must_use]
 pub fn help() -> String {
-    let mut text = String::from("Usage: galatea serve --model-repository=DIR …\n");
+    let mut text = format!(
+        "Usage: galatea serve --model-repository=DIR …\n       galatea serve FILE|FOLDER … [--FLAG=VALUE …]\n\n{SERVED_PATHS}\n"
+    );
     let mut group = "";
     for flag in FLAGS {
         if flag.group != group {

@@ -15,7 +15,7 @@ use crate::usage::explain;
 
 pub use clouds::ENVIRONMENT;
 pub(crate) use help::command;
-pub use help::help;
+pub use help::{SERVED_PATHS, help};
 pub use table::{FLAGS, FlagKind, FlagSupport, ServerFlag};
 
 /// Stand-in for a flag's name: the address of the endpoints for clouds, which no flag sets.

@@ -225,6 +225,8 @@ pub const FLAGS: &[ServerFlag] = flags![
     "trace-log-frequency" Number, "0", "Old form of --trace-config.", Yes;
     "metal-profile" Switch, "", "Write what GPUs, the host and requests do when, for chrome://tracing and Perfetto.", Yes;
     "metal-profile-output" Text, "profile.json", "File of --metal-profile.", Yes;
+    "metal-capture-folder" Text, "",
+        "Folder for captures of the GPU for Xcode, which a profile asks for with capture_runs; none are made without it.", Yes;
     ["Backends, cache and rate limiter"]
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
     "backend-config" Form("'<backend name>,<setting>=<value>'", "="), "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;

@@ -440,7 +440,10 @@ pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<TableCell>> {
             text("operator"),
             text("kernel"),
             TableCell::number(number("starts"), 0),
-            TableCell::number(number("us"), 1),
+            match kernel["estimated"].as_bool() {
+                Some(true) => TableCell::Number(format!("~{:.1}", number("us").unwrap_or(0.0))),
+                _ => TableCell::number(number("us"), 1),
+            },
             TableCell::Number(format!("{:.1} %", share * 100.0)),
             TableCell::Bar(share),
             TableCell::number(some(number("gflops")), 2),

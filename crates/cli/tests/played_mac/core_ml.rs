@@ -102,3 +102,41 @@ pub(crate) fn a_package_runs_in_the_server_itself_where_it_is_told_to() {
     assert!(answer.contains(DOUBLED), "{answer}");
     assert_eq!(server.children(), [0_u32; 0]);
 }
+
+pub(crate) fn instruments_and_profiles_see_predictions() {
+    let caches = tempfile::tempdir().unwrap();
+    let record = caches.path().join("signposts");
+    let repository = tempfile::tempdir().unwrap();
+    doubling(repository.path(), "doubling", WAIT);
+    let mut command = galatea("m5-max-128gb,macos=27.0");
+    command.env(galatea_doubles::c::RECORD_VARIABLE, &record);
+    let folder = format!("--cache-dir={}", caches.path().display());
+    let server = PlayedServer::of(command, repository, &[&folder]);
+    // Results are compared with the CPU's at first.
+    asked(&server, "doubling");
+    assert!(server.post("/v2/profile/start", "{}").contains("true"));
+    for _ in 0..3 {
+        assert!(asked(&server, "doubling").contains(DOUBLED));
+    }
+    let page = server.page();
+    let series = r#"ane_operator_execution_seconds_total{estimated="true",operator=""#;
+    assert!(page.contains(series), "{page}");
+    let profile = server.post("/v2/profile/stop", r#"{"trace":false}"#);
+    assert!(profile.contains(r#""estimated":true"#), "{profile}");
+    // What is asked of Metal is refused where it is not there.
+    let refused = server.post("/v2/profile/start", r#"{"capture_runs":2}"#);
+    assert!(refused.contains("--metal-capture-folder"), "{refused}");
+    let text = std::fs::read_to_string(&record).unwrap();
+    for name in [
+        "Request: doubling",
+        "Batch: doubling",
+        "Graph partition: doubling on coreml",
+        "Core ML prediction: doubling",
+    ] {
+        let ids: Vec<&str> = text.lines().filter(|line| line.ends_with(name)).collect();
+        assert!(ids.len() >= 3, "{name} is not in\n{text}");
+    }
+    let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+    // A request may be answered before its interval ends.
+    assert!(count("begin ") - count("end ") <= 1, "{text}");
+}

@@ -65,6 +65,7 @@ fn main() -> std::process::ExitCode {
         core_ml::a_package_is_served_by_core_ml_in_a_worker,
         core_ml::a_worker_that_is_killed_is_started_again,
         core_ml::a_package_runs_in_the_server_itself_where_it_is_told_to,
+        core_ml::instruments_and_profiles_see_predictions,
     ];
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }

@@ -62,7 +62,7 @@ impl PlayedServer {
         }
     }
 
-    fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         told(&self.metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     }
 

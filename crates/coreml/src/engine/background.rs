@@ -11,11 +11,11 @@ use std::thread;
 use galatea_graph::Datum;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    CompileMode, Executable, ExecutableTraits, PartitionReport, PartitionRun, RunFence,
-    RuntimeError, TunableKernels,
+    CompileMode, Executable, ExecutableTraits, PartitionReport, PartitionResult, PartitionRun,
+    RunFence, RuntimeError, TunableKernels,
 };
 
-use super::agree::{MAX_DIFFERENCE, agree, all_finite, none_lost};
+use super::agree::{agree, all_finite, none_lost};
 use super::compared_inputs::{ComparedInputs, InputMagnitudes};
 use super::counts;
 use super::later_comparison::compare_later;
@@ -39,6 +39,8 @@ struct DeferredState {
     /// The standby's executable, as long as it serves.
     held: Mutex<Option<Arc<dyn Executable>>>,
     stage: Mutex<CompileStage>,
+    /// The largest relative error of results that are compared.
+    limit: f64,
     /// The inputs that its results were compared on.
     compared: Mutex<ComparedInputs>,
 }
@@ -84,7 +86,7 @@ fn made_alone(
 impl DeferredExecutable {
     /// Makes an executable, here and now or in the background. What `standby` gives serves until it is there and its
     /// first results have proved right, which a `verdict` may have said before, and for good where it fails or gives
-    /// something else. `name` is for messages.
+    /// something else: its results may be off by `limit`, a relative error. `name` is for messages.
     ///
     /// # Errors
     /// Fails when it is waited for and cannot be made, or it is not and nothing else can serve.
@@ -94,6 +96,7 @@ impl DeferredExecutable {
         standby: Arc<StandbyExecutable>,
         verdict: ValidationEntry,
         mode: CompileMode,
+        limit: f64,
     ) -> Result<Self, RuntimeError> {
         let compared = Mutex::new(match verdict.known() {
             Some(Ok(())) => ComparedInputs::known_before(),
@@ -111,7 +114,7 @@ impl DeferredExecutable {
             CompileMode::Background => {
                 let held = Mutex::new(Some(standby.get()?));
                 let stage = Mutex::new(CompileStage::Making);
-                let shared = DeferredState { name, standby, verdict, held, stage, compared };
+                let shared = DeferredState { name, standby, verdict, held, stage, limit, compared };
                 let shared = Arc::new(shared);
                 shared.make_in_background(make);
                 return Ok(Self { shared });
@@ -119,7 +122,7 @@ impl DeferredExecutable {
         };
         let held = Mutex::new(None);
         let stage = Mutex::new(stage);
-        let shared = DeferredState { name, standby, verdict, held, stage, compared };
+        let shared = DeferredState { name, standby, verdict, held, stage, limit, compared };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -192,22 +195,22 @@ impl DeferredState {
     fn prove(
         &self,
         made: &Arc<dyn Executable>,
-        inputs: Vec<Datum>,
+        run: PartitionRun<'_>,
         magnitudes: &InputMagnitudes,
-    ) -> Result<Vec<Datum>, RuntimeError> {
+    ) -> Result<PartitionResult, RuntimeError> {
         let there = self.held().clone();
         let fallback = there.map_or_else(|| self.standby.get(), Ok)?;
-        let expected = fallback.submit(inputs.clone().into()).outputs()?;
-        let found = match made.submit(inputs.into()).outputs() {
+        let expected = fallback.submit(run.inputs.clone().into()).outputs()?;
+        let found = match made.submit(run).wait() {
             Ok(found) => found,
             // The first run may be the one that nobody can do, or may come to rest.
             Err(error) => {
                 *self.held() = Some(fallback);
                 self.blame(&error);
-                return Ok(expected);
+                return Ok(expected.into());
             }
         };
-        match Self::judge(&found, &expected) {
+        match self.judge(&found.outputs, &expected) {
             // A warm-up with zeros proves nothing.
             Ok(()) if !magnitudes.tell() => {
                 *self.held() = Some(fallback);
@@ -225,19 +228,19 @@ impl DeferredState {
                 if magnitudes.are_held() {
                     self.refute(&text);
                 }
-                Ok(expected)
+                Ok(expected.into())
             }
         }
     }
 
     /// Compares results, and counts that.
-    fn judge(found: &[Datum], expected: &[Datum]) -> Result<(), String> {
+    fn judge(&self, found: &[Datum], expected: &[Datum]) -> Result<(), String> {
         counts::comparison();
         let lost = none_lost(found, expected);
         if lost.is_err() {
             counts::nonfinite();
         }
-        lost.and_then(|()| agree(found, expected, MAX_DIFFERENCE))
+        lost.and_then(|()| agree(found, expected, self.limit))
     }
 
     /// Gives an engine up whose results are wrong, for later loads too.
@@ -293,7 +296,7 @@ impl DeferredState {
         let there = self.held().clone();
         let fallback = there.map_or_else(|| self.standby.get(), Ok);
         let expected = fallback.and_then(|other| other.submit(inputs.into()).outputs());
-        match expected.map(|expected| Self::judge(found, &expected)) {
+        match expected.map(|expected| self.judge(found, &expected)) {
             Ok(Err(text)) if held => self.refute(&text),
             Ok(_) => {}
             Err(error) => {
@@ -348,24 +351,27 @@ impl Executable for DeferredExecutable {
                 Err(error) => RunFence::failed(error),
             };
         };
-        let inputs = run.inputs;
         let shared = Arc::clone(&self.shared);
-        let magnitudes = InputMagnitudes::of(&inputs);
+        let magnitudes = InputMagnitudes::of(&run.inputs);
+        // All outputs are compared.
+        let run = PartitionRun { wanted: None, ..run };
         if unproven || !shared.compared().cover(&magnitudes) {
-            return RunFence::ready(shared.prove(&made, inputs, &magnitudes));
+            return RunFence::ready(shared.prove(&made, run, &magnitudes));
         }
-        let fence = made.submit(inputs.clone().into());
-        RunFence::pending(move || match fence.outputs() {
-            Ok(found) => {
+        let inputs = run.inputs.clone();
+        let fence = made.submit(run);
+        RunFence::pending(move || match fence.wait() {
+            Ok(PartitionResult { outputs, rows }) => {
                 shared.note(None);
-                shared.checked(found, inputs, &magnitudes)
+                let outputs = shared.checked(outputs, inputs, &magnitudes)?;
+                Ok(PartitionResult { outputs, rows })
             }
             Err(error) => {
                 if blames(&error) {
                     shared.note(Some(&error));
                 }
                 tracing::debug!(partition = %shared.name, "a run goes to others: {error}");
-                shared.fallback()?.submit(inputs.into()).outputs()
+                shared.fallback()?.submit(inputs.into()).wait()
             }
         })
     }
@@ -379,7 +385,9 @@ impl Executable for DeferredExecutable {
     }
 
     fn traits(&self) -> ExecutableTraits<'_> {
-        ExecutableTraits { tuning: Some(self), ..ExecutableTraits::default() }
+        let serving = self.made().or_else(|| self.shared.held().clone());
+        let times_steps = serving.is_some_and(|serving| serving.traits().times_steps);
+        ExecutableTraits { times_steps, tuning: Some(self), buffers: None }
     }
 }
 

@@ -49,7 +49,7 @@ fn start(
 ) -> Result<DeferredExecutable, RuntimeError> {
     let make: ExecutableMaker =
         Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
-    DeferredExecutable::start("test".to_owned(), make, standby, verdict(), mode)
+    DeferredExecutable::start("test".to_owned(), make, standby, verdict(), mode, MAX_DIFFERENCE)
 }
 
 /// An executable over one that gives 100, when the other one is there.
@@ -71,9 +71,15 @@ fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
     });
     let (standby, made) = hundred();
     let mode = CompileMode::Background;
-    let deferred =
-        DeferredExecutable::start("test".to_owned(), make, Arc::clone(&standby), verdict(), mode)
-            .unwrap();
+    let deferred = DeferredExecutable::start(
+        "test".to_owned(),
+        make,
+        Arc::clone(&standby),
+        verdict(),
+        mode,
+        MAX_DIFFERENCE,
+    )
+    .unwrap();
     assert_eq!(run(&deferred), 100.0);
     let weak = Arc::downgrade(&standby.get().unwrap());
     assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 1));
@@ -172,7 +178,18 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
         let make: ExecutableMaker =
             Box::new(move || Ok(Box::new(Gives(Ok(gives))) as Box<dyn Executable>));
         let verdict = verdict.clone();
-        (DeferredExecutable::start("test".to_owned(), make, standby, verdict, mode).unwrap(), made)
+        (
+            DeferredExecutable::start(
+                "test".to_owned(),
+                make,
+                standby,
+                verdict,
+                mode,
+                MAX_DIFFERENCE,
+            )
+            .unwrap(),
+            made,
+        )
     };
     let (deferred, made) = again(101.0, CompileMode::Wait);
     assert_eq!((run(&deferred), made.load(Ordering::Relaxed)), (101.0, 1));
@@ -188,9 +205,15 @@ fn what_was_right_or_wrong_before_is_not_compared_again() {
     let wrong = self::verdict();
     let make: ExecutableMaker = Box::new(|| Ok(Box::new(Gives(Ok(140.0))) as Box<dyn Executable>));
     let mode = CompileMode::Wait;
-    let deferred =
-        DeferredExecutable::start("test".to_owned(), make, hundred().0, wrong.clone(), mode)
-            .unwrap();
+    let deferred = DeferredExecutable::start(
+        "test".to_owned(),
+        make,
+        hundred().0,
+        wrong.clone(),
+        mode,
+        MAX_DIFFERENCE,
+    )
+    .unwrap();
     assert_eq!(run(&deferred), 100.0);
     assert!(wrong.known().unwrap().unwrap_err().contains("the first run is wrong"));
 }
@@ -210,8 +233,15 @@ impl Executable for GivesInTurn {
 fn in_turn(all: &[f32]) -> DeferredExecutable {
     let gives = GivesInTurn(Mutex::new(all.to_vec()));
     let make: ExecutableMaker = Box::new(move || Ok(Box::new(gives) as Box<dyn Executable>));
-    DeferredExecutable::start("test".to_owned(), make, hundred().0, verdict(), CompileMode::Wait)
-        .unwrap()
+    DeferredExecutable::start(
+        "test".to_owned(),
+        make,
+        hundred().0,
+        verdict(),
+        CompileMode::Wait,
+        MAX_DIFFERENCE,
+    )
+    .unwrap()
 }
 
 fn run_on(deferred: &DeferredExecutable, input: f32) -> f32 {

@@ -22,11 +22,15 @@ pub(super) mod compared_inputs;
 mod connection;
 mod core_ml;
 pub(super) mod counts;
+mod estimated_rows;
 mod interpreter;
 pub(super) mod later_comparison;
 mod power;
 mod records;
 mod run;
+#[cfg(test)]
+#[path = "setting_effects_tests.rs"]
+mod setting_effects;
 mod standby;
 mod surface_pool;
 #[cfg(test)]

@@ -4,17 +4,19 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Instant;
 
 use galatea_formats::coreml::{NewPackage, write_package};
 use galatea_graph::Datum;
 use galatea_runtime::power::PowerPolicy;
 use galatea_runtime::{
-    CompileMode, Executable, PartitionReport, PartitionRun, PlacedOperator, RunFence, RuntimeError,
-    SessionOptions,
+    CompileMode, Executable, ExecutableTraits, IntervalKind, PartitionReport, PartitionResult,
+    PartitionRun, PlacedOperator, RunFence, RuntimeError, SessionOptions, WatchSource,
 };
 use galatea_tensor::{OrderedMap, Tensor};
 
 use super::cache::{self, CompiledCache, CompiledPackage};
+use super::estimated_rows::estimated_rows;
 use super::records::TextRecords;
 use super::{
     CoreMl, CoreMlEngine, EngineError, EngineErrorKind, EngineLoadOptions, EngineModel,
@@ -63,6 +65,9 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
 }
 
+/// Names of the settings that hold for whole packages.
+const WHOLE_PACKAGES: &str = "worker, power_mode";
+
 /// Engine for whole packages, with the cache of compiled packages and the options of loading.
 pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions);
 
@@ -75,8 +80,13 @@ pub type ChosenEngine = (Arc<dyn CoreMlEngine>, CompiledCache, EngineLoadOptions
 pub fn chosen(settings: &OrderedMap<String, String>) -> Result<Option<ChosenEngine>, String> {
     let mut choice = EngineChoice::default();
     for (name, value) in settings {
-        let unknown = || Err(format!("'{name}' found, expected one of {}", EngineChoice::NAMES));
+        let unknown = || Err(format!("'{name}' found, expected one of {WHOLE_PACKAGES}"));
         choice.set(name, value).unwrap_or_else(unknown)?;
+    }
+    if choice.compile.is_some() {
+        return Err(format!(
+            "'compile' found, expected one of {WHOLE_PACKAGES}: a package is compiled before it is loaded"
+        ));
     }
     let Some((worker, cache)) = shared() else { return Ok(None) };
     let engine: Arc<dyn CoreMlEngine> =
@@ -85,7 +95,7 @@ pub fn chosen(settings: &OrderedMap<String, String>) -> Result<Option<ChosenEngi
             (false, true) => Arc::new(CoreMl),
             (false, false) => Arc::new(ProgramInterpreter),
         };
-    Ok(Some((engine, cache, power::options(choice.power))))
+    Ok(Some((engine, cache, choice.load_options())))
 }
 
 /// Which engine partitions run in, as settings say it.
@@ -93,7 +103,8 @@ pub fn chosen(settings: &OrderedMap<String, String>) -> Result<Option<ChosenEngi
 pub(crate) struct EngineChoice {
     /// True if a worker runs them; the default is true on macOS only.
     worker: Option<bool>,
-    power: PowerPolicy,
+    /// The default is balanced.
+    power: Option<PowerPolicy>,
     /// Compile mode of partitions; the default is that of the session's options.
     compile: Option<CompileMode>,
 }
@@ -111,7 +122,7 @@ impl EngineChoice {
             }
             ("worker", _) => Err(format!("worker '{value}' found, expected on or off")),
             ("power_mode", _) => {
-                let policy = value.parse().map(|policy| self.power = policy);
+                let policy = value.parse().map(|policy| self.power = Some(policy));
                 policy.map_err(|error: String| format!("power_mode {error}"))
             }
             ("compile", _) => {
@@ -128,9 +139,35 @@ impl EngineChoice {
         self.worker.unwrap_or(cfg!(any(target_os = "macos", apple_doubles))) && HOST.get().is_some()
     }
 
+    /// Returns how packages are loaded.
+    pub(crate) fn load_options(&self) -> EngineLoadOptions {
+        power::options(self.policy())
+    }
+
+    fn policy(&self) -> PowerPolicy {
+        self.power.unwrap_or_default()
+    }
+
+    /// Returns a sentence for each setting that was given and has no effect here, with the reason.
+    pub(crate) fn idle(&self) -> Vec<String> {
+        if self.runs() {
+            return Vec::new();
+        }
+        let worker = (self.worker == Some(true)).then(|| {
+            "worker 'on' has no effect: this program has named no worker, so partitions run in its process"
+                .to_owned()
+        });
+        let for_workers =
+            [("power_mode", self.power.is_some()), ("compile", self.compile.is_some())];
+        let others = for_workers.into_iter().filter(|(_, given)| *given).map(|(name, _)| {
+            format!("{name} has no effect: it holds for partitions that a worker runs, and the interpreter runs them here")
+        });
+        worker.into_iter().chain(others).collect()
+    }
+
     /// Returns, as text, the settings that results depend on.
     pub(crate) fn text(&self) -> String {
-        format!("worker {} on {:?}", self.runs(), self.power)
+        format!("worker {} on {:?}", self.runs(), self.policy())
     }
 
     /// Returns whether a partition of a session with these options waits until it is compiled.
@@ -144,15 +181,16 @@ impl EngineChoice {
         &self,
         package: NewPackage,
         noted: Option<PlanRecorder>,
+        watch: WatchSource,
     ) -> Option<impl FnOnce() -> Result<PackageRun, String> + Send + use<>> {
         if !self.runs() {
             return None;
         }
         let (engine, cache) = shared()?;
-        let options = power::options(self.power);
+        let options = self.load_options();
         Some(move || {
             let made = PackageRun::new(&*engine, &cache, &package, &options);
-            let made = made.map_err(|error| error.to_string())?;
+            let made = made.map_err(|error| error.to_string())?.watched(watch);
             if let Some(note) = noted {
                 note(&package, &made.placed);
             }
@@ -166,7 +204,8 @@ pub struct PackageRun {
     model: Arc<dyn EngineModel>,
     inputs: Vec<String>,
     outputs: Vec<String>,
-    placed: Vec<PlacedOperator>,
+    placed: Arc<Vec<PlacedOperator>>,
+    watch: WatchSource,
     /// Stays in the cache for as long as it is loaded.
     _compiled: CompiledPackage,
 }
@@ -226,8 +265,15 @@ impl PackageRun {
                 weight: row.weight,
             })
         });
-        let placed = placed.collect();
-        Ok(Self { model, inputs, outputs, placed, _compiled: compiled })
+        let placed = Arc::new(placed.collect());
+        let watch = WatchSource::default();
+        Ok(Self { model, inputs, outputs, placed, watch, _compiled: compiled })
+    }
+
+    /// The same with a source that knows whether predictions are recorded.
+    #[must_use]
+    pub fn watched(self, watch: WatchSource) -> Self {
+        Self { watch, ..self }
     }
 }
 
@@ -269,17 +315,31 @@ impl Executable for PackageRun {
         }
         counts::prediction();
         let (sender, receiver) = mpsc::channel();
-        // Whoever does not wait does not hear of it.
-        self.model.submit(named, None, Box::new(move |result| drop(sender.send(result))));
+        let recorded = self.watch.interval(IntervalKind::Prediction);
+        let begin = Instant::now();
+        let done = move |result| {
+            drop(recorded);
+            // Whoever does not wait does not hear of it.
+            drop(sender.send((result, begin.elapsed())));
+        };
+        self.model.submit(named, None, Box::new(done));
         let outputs = self.outputs.clone();
+        let plan = run.profile.then(|| Arc::clone(&self.placed));
         RunFence::pending(move || {
             let forgotten = |_| RuntimeError::provider(NAME, "a prediction was forgotten");
-            ordered(&outputs, receiver.recv().map_err(forgotten)?.map_err(told)?)
+            let (result, time) = receiver.recv().map_err(forgotten)?;
+            let outputs = ordered(&outputs, result.map_err(told)?)?;
+            let rows = plan.map(|plan| estimated_rows(&plan, time)).unwrap_or_default();
+            Ok(PartitionResult { outputs, rows })
         })
     }
 
     fn report(&self) -> PartitionReport {
         // The weights lie in the engine's own memory or in another process.
-        PartitionReport { placed: self.placed.clone(), ..PartitionReport::default() }
+        PartitionReport { placed: Vec::clone(&self.placed), ..PartitionReport::default() }
+    }
+
+    fn traits(&self) -> ExecutableTraits<'_> {
+        ExecutableTraits { times_steps: true, ..ExecutableTraits::default() }
     }
 }

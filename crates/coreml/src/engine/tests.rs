@@ -138,7 +138,7 @@ fn serves_its_parent() {
     drop(serve(Arc::new(Faulty)));
 }
 
-fn command() -> WorkerCommand {
+pub(super) fn command() -> WorkerCommand {
     let name = "engine::tests::serves_its_parent";
     let arguments = ["--exact", name, "--ignored", "--nocapture"];
     WorkerCommand {
@@ -157,7 +157,7 @@ fn worker(limits: WorkerLimits) -> WorkerEngine {
 }
 
 /// Gives the squares of what it takes, whose first length is open.
-fn square_graph() -> Graph {
+pub(super) fn square_graph() -> Graph {
     let mut graph = Graph::new("squares");
     graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
     let x: ValueId = graph.value_named("x");

@@ -1,6 +1,6 @@
 //! Tests that the doubles end the process where a caller breaks a function's rules.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::process::Command;
 use std::ptr::null_mut;
 
@@ -97,6 +97,37 @@ fn skip_the_workspace() {
     unsafe { mat_mul(false, false, 1.0, null, null, null, null_mut(), null) };
 }
 
+/// Emits a signpost of this kind with this name, and with the format and the arguments of an end.
+fn emit(kind: u8, name: *const c_char) {
+    unsafe extern "C" {
+        static __dso_handle: u8;
+        fn os_log_create(subsystem: *const c_char, category: *const c_char) -> *mut c_void;
+        fn _os_signpost_emit_with_name_impl(
+            dso: *const c_void,
+            log: *mut c_void,
+            kind: u8,
+            id: u64,
+            name: *const c_char,
+            format: *const c_char,
+            arguments: *mut u8,
+            bytes: u32,
+        );
+    }
+    #[repr(align(16))]
+    struct ArgumentBytes([u8; 2]);
+    let mut arguments = ArgumentBytes([0, 0]);
+    // SAFETY: both names end with a zero.
+    let log = unsafe { os_log_create(c"misuse".as_ptr(), c"DynamicTracing".as_ptr()) };
+    let (dso, format) = ((&raw const __dso_handle).cast(), LOG_TEXT.as_ptr().cast());
+    let bytes = arguments.0.as_mut_ptr();
+    // SAFETY: the arguments are those of the format.
+    unsafe { _os_signpost_emit_with_name_impl(dso, log, kind, 7, name, format, bytes, 2) };
+}
+
+/// An empty text where the system's log looks for texts.
+#[unsafe(link_section = "oslogstring")]
+static LOG_TEXT: [u8; 1] = [0];
+
 const CASES: &[MisuseCase] = &[
     MisuseCase {
         name: "leading",
@@ -111,6 +142,16 @@ const CASES: &[MisuseCase] = &[
     MisuseCase { name: "release", said: "is no live object", run: use_after_release },
     MisuseCase { name: "set", said: "a value of the kernel is set", run: set_value },
     MisuseCase { name: "port", said: "1 is not the host's port", run: ask_another_port },
+    MisuseCase {
+        name: "signpost name",
+        said: "the name is no constant in the section of the log's texts",
+        run: || emit(1, c"elsewhere".as_ptr()),
+    },
+    MisuseCase {
+        name: "signpost end",
+        said: "no '' has begun under the number 7",
+        run: || emit(2, LOG_TEXT.as_ptr().cast()),
+    },
     MisuseCase {
         name: "descriptor",
         said: "double of BNNSMatMul: A: no descriptor",

@@ -25,6 +25,7 @@ mod misuse;
 mod played;
 mod power_sources;
 mod qos;
+mod signpost;
 mod smc;
 mod symbols;
 mod sysctl;
@@ -32,6 +33,7 @@ mod sysctl;
 pub use case::EXAMPLES;
 pub use core_foundation::live_objects;
 pub use played::{EnergyCounters, MacVersion, PlayedBattery, PlayedMac, VARIABLE};
+pub use signpost::{PlayedInterval, RECORD_VARIABLE, SignpostRecording};
 
 /// Ends the process: a caller has broken the rules of `function`.
 pub(crate) fn refuse(function: &str, why: &str) -> ! {

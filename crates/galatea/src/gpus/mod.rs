@@ -7,6 +7,7 @@ mod open;
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 mod pressure;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
@@ -19,6 +20,15 @@ pub use pressure::Watch;
 /// Message of a program that was built without GPUs.
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
 pub const WITHOUT: &str = "this program was built without GPUs (cargo feature 'gpu')";
+
+/// Capture of a GPU's runs for Xcode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuCapture {
+    /// The file.
+    pub file: PathBuf,
+    /// Number of runs.
+    pub runs: u64,
+}
 
 /// Activity of a GPU since measuring began.
 #[cfg_attr(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use galatea_runtime::DevicePeaks;
 
-use super::{GpuMemory, GpuUse, WITHOUT};
+use super::{GpuCapture, GpuMemory, GpuUse, WITHOUT};
 use crate::memory_limit::MemoryBound;
 
 /// No GPU keeps memory.
@@ -60,6 +60,19 @@ impl NoGpus {
     /// Always fails.
     pub fn observe<P>(&self, _profile: &Arc<P>) -> Result<(), String> {
         Err(WITHOUT.to_owned())
+    }
+
+    /// There is nothing to capture.
+    ///
+    /// # Errors
+    /// Always fails.
+    pub fn capture(&self, _capture: &GpuCapture) -> Result<(), String> {
+        Err(WITHOUT.to_owned())
+    }
+
+    /// No capture goes on.
+    pub fn stop_capture(&self, _capture: &GpuCapture) -> u64 {
+        0
     }
 
     /// There is nothing to forget.

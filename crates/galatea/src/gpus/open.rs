@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use galatea_gpu::{BufferReach, GpuDevice, MemoryLimit, PoolConfig, TimingObserver};
+use galatea_gpu::{
+    BufferReach, CaptureRequest, GpuDevice, MemoryLimit, PoolConfig, TimingObserver,
+};
 use galatea_runtime::DevicePeaks;
 
-use super::{GpuMemory, GpuPrefetch, GpuUse};
+use super::{GpuCapture, GpuMemory, GpuPrefetch, GpuUse};
 use crate::memory_limit::MemoryBound;
 
 /// Open devices, and what is done with those that are opened later.
@@ -146,6 +148,28 @@ impl GpuPool {
         open.profile = Some(Arc::downgrade(&observer));
         open.all().for_each(|(_, device)| open.watch(&device));
         Ok(())
+    }
+
+    /// Captures the next runs of the GPU that is open and has the lowest number.
+    ///
+    /// # Errors
+    /// Fails when no GPU is open, the file or the number of runs makes no sense, or the system captures nothing.
+    pub fn capture(&self, capture: &GpuCapture) -> Result<(), String> {
+        let first = self.open().all().min_by_key(|(number, _)| *number);
+        let none = "no GPU is open, expected a model that has run on one before it is captured";
+        let (_, device) = first.ok_or(none)?;
+        let GpuCapture { file, runs } = capture.clone();
+        let request = CaptureRequest { file, runs };
+        device.start_capture(&request).map_err(|error| error.to_string())
+    }
+
+    /// Ends a capture, if it still goes on, and returns how many runs it waited for.
+    pub fn stop_capture(&self, capture: &GpuCapture) -> u64 {
+        let is_it = |device: &GpuDevice| {
+            device.capture_progress().is_some_and(|found| found.file == capture.file)
+        };
+        let found = self.open().all().find(|(_, device)| is_it(device));
+        found.and_then(|(_, device)| device.stop_capture()).map_or(0, |progress| progress.left)
     }
 
     /// Writes runs on GPUs to no profile any more.

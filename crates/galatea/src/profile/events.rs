@@ -107,10 +107,13 @@ impl EventMaker {
         let end = run.begin + run.time;
         let mut begin = run.begin;
         for step in &run.rows {
-            let args = json!({
+            let mut args = json!({
                 "node": step.node, "operator": step.op, "unit": step.provider,
                 "flop": step.work.operations, "bytes": step.work.bytes,
             });
+            if step.estimated {
+                args["estimated"] = true.into();
+            }
             let time = step.time.min(end.saturating_duration_since(begin));
             out.push(self.span(row, "kernel", &step.kernel, begin, time, args));
             begin += time;

@@ -7,6 +7,7 @@ mod events;
 mod host_peaks;
 mod occupied;
 mod profiler;
+mod signposts;
 mod spread;
 mod summary;
 mod tally;
@@ -31,7 +32,8 @@ use chrome::{ChromeFile, ChromeSink, ChromeText};
 use events::EventMaker;
 pub use host_peaks::processor_peaks;
 pub use profiler::{
-    FinishedProfile, MAX_EVENTS, ProfileRequest, Profiler, ProfilerStatus, USUAL_EVENTS,
+    FinishedProfile, MAX_CAPTURED_RUNS, MAX_EVENTS, ProfileRequest, Profiler, ProfilerStatus,
+    USUAL_EVENTS,
 };
 use summary::{ProfileWindow, SummaryFacts, known_peaks, summary};
 pub use tally::KernelCounts;

@@ -7,17 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use galatea_llm::observe::{EngineObserver, RequestRecord, StepRecord};
-use galatea_runtime::{RunObserver, RunWatch, WatchSource};
+use galatea_runtime::{
+    IntervalKind, IntervalSource, RecordedInterval, RunObserver, RunWatch, WatchSource,
+};
+use galatea_serving::trace::unix_ns;
 use serde_json::{Value, json};
 
 use super::chrome::ChromeSink;
 use super::host_peaks::processor_peaks;
-use super::{KernelCounts, ProfileSources, RunningProfile};
+use crate::gpus::GpuCapture;
+
+use super::{KernelCounts, ProfileSources, RunningProfile, signposts};
 
 /// Events that a profile in memory keeps where nobody says how many.
 pub const USUAL_EVENTS: u64 = 100_000;
 /// The most that may be asked for.
 pub const MAX_EVENTS: u64 = 1_000_000;
+/// The most runs of a GPU that may be captured, each of which keeps all memory that it reads.
+pub const MAX_CAPTURED_RUNS: u64 = 1000;
 
 /// Request for a profile.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,11 +39,21 @@ pub struct ProfileRequest {
     pub peaks: bool,
     /// A file for the events, in place of memory.
     pub file: Option<PathBuf>,
+    /// Runs of the first GPU that is open to be captured for Xcode, from 1 to [`MAX_CAPTURED_RUNS`]; 0 for none. The file
+    /// lies in the folder of [`Profiler::keep_captures`].
+    pub captured_runs: u64,
 }
 
 impl Default for ProfileRequest {
     fn default() -> Self {
-        Self { models: Vec::new(), time: None, events: USUAL_EVENTS, peaks: false, file: None }
+        Self {
+            models: Vec::new(),
+            time: None,
+            events: USUAL_EVENTS,
+            peaks: false,
+            file: None,
+            captured_runs: 0,
+        }
     }
 }
 
@@ -65,6 +82,8 @@ struct ProfileUnderWay {
     /// Tells the thread that ends it after a time that it has ended; nothing where it has no end of its own.
     _timer: Option<Sender<()>>,
     number: u64,
+    /// The capture that it began.
+    capture: Option<GpuCapture>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +102,9 @@ pub struct Profiler {
     /// True while a profile is under way. While none is, this check is the only cost.
     on: AtomicBool,
     runs: Arc<RunWatch>,
+    intervals: IntervalSource,
+    /// Folder of captures, where they are kept.
+    captures: Mutex<Option<PathBuf>>,
     state: Mutex<ProfilerState>,
     /// Held by who starts or stops.
     turn: Mutex<()>,
@@ -92,7 +114,20 @@ impl Profiler {
     /// Makes a profiler that asks these about GPUs and power.
     #[must_use]
     pub fn new(sources: ProfileSources) -> Self {
-        Self { sources, ..Self::default() }
+        Self::recorded(sources, signposts::source())
+    }
+
+    /// Makes a profiler like [`Profiler::new`], whose watch tells this recorder of begins and ends.
+    #[must_use]
+    pub fn recorded(sources: ProfileSources, intervals: IntervalSource) -> Self {
+        let runs = Arc::new(RunWatch::recorded(intervals.clone()));
+        Self { sources, runs, intervals, ..Self::default() }
+    }
+
+    /// Returns the recorder that is told of begins and ends of work: the system's, where it has one.
+    #[must_use]
+    pub fn intervals(&self) -> &IntervalSource {
+        &self.intervals
     }
 
     pub(super) fn sources(&self) -> &ProfileSources {
@@ -151,25 +186,55 @@ impl Profiler {
         if wish.peaks {
             self.sources.gpus.measure_peaks();
         }
+        // Refused before anything is begun.
+        let capture = self.capture(wish)?;
         let sources = self.sources.clone();
         let (file, models) = (wish.file.as_deref(), wish.models.clone());
-        let profile = RunningProfile::of(sources, file, wish.events, models)?;
+        let profile = RunningProfile::of(sources, file, wish.events, models);
+        let profile = profile.inspect_err(|_| self.end_capture(capture.as_ref()))?;
         let mut state = self.state();
         state.started += 1;
         let number = state.started;
         // It waits for its turn, should the time be short.
-        let timer = wish.time.map(|time| self.end_after(time, number)).transpose()?;
+        let timer = wish.time.map(|time| self.end_after(time, number)).transpose();
+        let timer = timer.inspect_err(|_| self.end_capture(capture.as_ref()))?;
         // A host without GPUs has other units to watch.
         if let Err(why) = self.sources.gpus.observe(&profile) {
             tracing::info!("The profile has no runs of GPUs: {why}.");
         }
         state.running =
-            Some(ProfileUnderWay { profile: Arc::clone(&profile), _timer: timer, number });
+            Some(ProfileUnderWay { profile: Arc::clone(&profile), _timer: timer, number, capture });
         state.waits = false;
         drop(state);
         self.runs.start(profile as Arc<dyn RunObserver>);
         self.on.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Keeps captures of GPUs in a folder. Without one, none is made.
+    pub fn keep_captures(&self, folder: PathBuf) {
+        *self.captures.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    }
+
+    /// Starts the capture that a profile asks for.
+    fn capture(&self, wish: &ProfileRequest) -> Result<Option<GpuCapture>, String> {
+        if wish.captured_runs == 0 {
+            return Ok(None);
+        }
+        let folder = self.captures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let none = "captures have no folder, expected a server that was started with --metal-capture-folder";
+        let folder = folder.ok_or(none)?;
+        let name = format!("capture-{}.gputrace", unix_ns(Instant::now()) / 1_000_000);
+        let capture = GpuCapture { file: folder.join(name), runs: wish.captured_runs };
+        self.sources.gpus.capture(&capture)?;
+        Ok(Some(capture))
+    }
+
+    /// Ends a capture whose profile did not begin.
+    fn end_capture(&self, capture: Option<&GpuCapture>) {
+        if let Some(capture) = capture {
+            self.sources.gpus.stop_capture(capture);
+        }
     }
 
     /// Ends the profile, and returns its results. One that has ended by itself can be fetched this way once.
@@ -237,6 +302,11 @@ impl Profiler {
                 fields.insert(name.to_owned(), value);
             }
         };
+        if let Some(capture) = &running.capture {
+            let left = self.sources.gpus.stop_capture(capture);
+            let file = capture.file.display().to_string();
+            put("capture", json!({"file": file, "runs": capture.runs - left.min(capture.runs)}));
+        }
         let trace = match profile.end() {
             Some(ChromeSink::Text(text)) => {
                 let [events, left_out] = text.counts();
@@ -268,6 +338,10 @@ struct OfModel {
 impl EngineObserver for OfModel {
     fn wants(&self) -> bool {
         self.profiler.is_on()
+    }
+
+    fn begins(&self) -> Option<RecordedInterval> {
+        self.profiler.intervals.begin(IntervalKind::EngineStep, &self.model)
     }
 
     fn stepped(&self, step: StepRecord) {
@@ -330,6 +404,21 @@ mod tests {
         }
         assert!(profiler.stop().is_ok());
         assert!(profiler.stop().is_err(), "it was asked for");
+    }
+
+    #[test]
+    fn a_capture_that_cannot_be_made_refuses_the_profile() {
+        let profiler = Arc::new(Profiler::default());
+        let wish = ProfileRequest { captured_runs: 2, ..ProfileRequest::default() };
+        let error = profiler.start(&wish).unwrap_err();
+        assert!(error.contains("--metal-capture-folder"), "{error}");
+        assert!(!profiler.is_on());
+        profiler.keep_captures(PathBuf::from("/nowhere"));
+        let error = profiler.start(&wish).unwrap_err();
+        assert!(error.contains("no GPU is open") || error.contains("without GPUs"), "{error}");
+        assert!(!profiler.is_on());
+        profiler.start(&ProfileRequest::default()).unwrap();
+        assert!(profiler.stop().unwrap().summary.get("capture").is_none());
     }
 
     #[test]

@@ -220,6 +220,7 @@ fn operator_json(
     put(&mut fields, "operator", Some(operator.op.clone()));
     put(&mut fields, "kernel", Some(operator.kernel.clone()));
     place_fields(&mut fields, &operator.place, facts);
+    put(&mut fields, "estimated", operator.estimated.then_some(true));
     spread_fields(&mut fields, &tally.times);
     put(&mut fields, "total_ms", Some(time.as_secs_f64() * 1e3));
     put(&mut fields, "share", Some(time.as_secs_f64() / all.as_secs_f64().max(1e-9)));
@@ -287,6 +288,38 @@ mod tests {
         assert!((first["p99_us"].as_f64().unwrap() - 300.0).abs() < 3.0);
         assert_eq!((&first["bound"], &model["bound"]), (&json!("compute"), &json!("compute")));
         assert_eq!(model["operators"][1]["bound"], json!("memory"));
+    }
+
+    #[test]
+    fn times_that_a_plan_estimates_are_marked() {
+        let begin = Instant::now();
+        let estimated = |op: &str, us| ProfileRow {
+            provider: "coreml",
+            estimated: true,
+            ..row(op, us, ArithmeticWork::default())
+        };
+        let mut tally = ProfileSums::default();
+        tally.part(&PartRun {
+            model: "m".into(),
+            provider: "coreml",
+            begin,
+            time: Duration::from_micros(400),
+            rows: vec![estimated("conv", 300), estimated("relu", 100)],
+        });
+        let window = ProfileWindow { begin, end: begin, energy: None, models: Vec::new() };
+        let found = summary(&tally, &window, &facts(&|_| DevicePeaks::default()));
+        let operators = &found["models"][0]["operators"];
+        assert_eq!(
+            (&operators[0]["operator"], &operators[0]["estimated"]),
+            (&json!("conv"), &json!(true))
+        );
+        assert!((operators[1]["share"].as_f64().unwrap() - 0.25).abs() < 1e-9);
+        let kernels = tally.kernels();
+        assert_eq!(kernels.estimated.len(), 2);
+        assert!(kernels.processor.is_empty() && kernels.gpu.is_empty());
+        // What is measured says nothing of estimates.
+        let measured = summary(&self::tally(begin), &window, &facts(&|_| DevicePeaks::default()));
+        assert!(measured["models"][0]["operators"][0].get("estimated").is_none());
     }
 
     #[test]

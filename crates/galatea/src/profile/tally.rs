@@ -47,6 +47,8 @@ pub(super) struct ProfiledOperator {
     pub(super) place: ProfilePlace,
     /// Kind of instructions that computed it.
     pub(super) unit: ArithmeticUnit,
+    /// True if its times are shares of longer ones, as a framework's plan has them.
+    pub(super) estimated: bool,
 }
 
 /// All starts of an operator.
@@ -77,6 +79,8 @@ pub struct KernelCounts {
     pub gpu: Vec<(String, (u64, Duration))>,
     /// Kernels of the CPU.
     pub processor: Vec<(String, (u64, Duration))>,
+    /// Operators of Core ML. Their times are estimates: shares of measured predictions by the weights of plans.
+    pub estimated: Vec<(String, (u64, Duration))>,
 }
 
 /// Everything.
@@ -115,6 +119,7 @@ impl ProfileSums {
                 kernel: row.kernel.clone(),
                 place: ProfilePlace::Provider(row.provider),
                 unit: row.unit,
+                estimated: row.estimated,
             };
             model.operator(operator, row.time, row.work);
         }
@@ -137,6 +142,7 @@ impl ProfileSums {
                 kernel: label.kernel.to_string(),
                 place: place.clone(),
                 unit: label.unit,
+                estimated: false,
             };
             model.operator(operator, kernel.time, kernel.work);
         }
@@ -179,10 +185,10 @@ impl ProfileSums {
 
     /// Returns how often each kernel was started, and its time.
     pub(super) fn kernels(&self) -> KernelCounts {
-        let of = |wanted: fn(&ProfilePlace) -> bool| {
+        let of = |wanted: fn(&ProfiledOperator) -> bool| {
             let mut all: OrderedMap<String, (u64, Duration)> = OrderedMap::new();
             for (operator, tally) in self.models.values().flat_map(|model| &model.operators) {
-                if wanted(&operator.place) {
+                if wanted(operator) {
                     let sums = all.entry(operator.kernel.clone()).or_default();
                     sums.0 += tally.times.count();
                     sums.1 += tally.times.sum();
@@ -191,8 +197,9 @@ impl ProfileSums {
             all.into_iter().collect()
         };
         KernelCounts {
-            gpu: of(|place| matches!(place, ProfilePlace::Device(_))),
-            processor: of(|place| *place == ProfilePlace::Provider(cpu::NAME)),
+            gpu: of(|operator| matches!(operator.place, ProfilePlace::Device(_))),
+            processor: of(|operator| operator.place == ProfilePlace::Provider(cpu::NAME)),
+            estimated: of(|operator| operator.estimated),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod allocation;
 mod budget;
 mod capabilities;
+mod captured;
 mod copy_marks;
 mod fault;
 mod imagined;
@@ -29,6 +30,7 @@ use crate::buffers::{
     self, BufferPool, DeviceKeeper, MemoryStatistics, PoolConfig, ResidencyPolicy, SharedBuffer,
     StreamStatistics,
 };
+use crate::capture::RunCapture;
 use crate::error::GpuError;
 use crate::timers::{DeviceClock, DeviceUsage, ObserverSlot, StampPool, UsageMeter};
 
@@ -117,6 +119,7 @@ pub struct GpuDevice {
     pub(crate) stamps: StampPool,
     pub(crate) meter: UsageMeter,
     pub(crate) observers: ObserverSlot,
+    pub(crate) capture: RunCapture,
     pub(crate) clock: DeviceClock,
     /// Nanoseconds that one submission is to take at most; 0 without a bound.
     submission_ns: AtomicU64,
@@ -249,6 +252,7 @@ impl GpuDevice {
             stamps: StampPool::default(),
             meter: UsageMeter::default(),
             observers: ObserverSlot::default(),
+            capture: RunCapture::default(),
             clock: DeviceClock::default(),
             submission_ns: AtomicU64::new(submission_ns),
             submission_asked_ns: AtomicU64::new(u64::MAX),

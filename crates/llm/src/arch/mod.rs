@@ -216,6 +216,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn architectures_that_are_not_here_are_refused_with_those_that_are() {
+        for name in ["gptj", "gpt_neox", "openai-gpt", "whisper"] {
+            let text = format!(r#"{{"model_type": "{name}"}}"#);
+            let config = JsonConfig::parse("config.json", text.as_bytes()).unwrap();
+            let error = architecture(&config).err().unwrap().to_string();
+            assert!(error.contains(name) && error.contains("\"gpt2\""), "{error}");
+        }
+    }
+
+    #[test]
     fn positions_take_what_their_type_takes() {
         let shape =
             ModelShape { layers: 2, kv_heads: 3, head_size: 8, vocabulary: 9, positions: 64 };

@@ -187,6 +187,7 @@ impl EncoderWorker {
     fn step(&mut self) {
         let places = self.plan();
         self.publish();
+        let _recorded = self.shared.begins();
         let begin = Instant::now();
         let texts = places.iter().filter_map(|at| self.open.get(at.job)?.texts.get(at.text));
         let texts: Vec<&TextTokens> = texts.collect();

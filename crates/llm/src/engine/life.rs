@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use galatea_runtime::RecordedInterval;
+
 use super::request::TokenUsage;
 use super::statistics::EngineStatistics;
 use crate::error::{LlmError, LlmErrorKind, Result};
@@ -59,6 +61,11 @@ impl EngineShared {
     /// Counts the end of so many answers, by the word of their reason.
     pub(crate) fn count_finished(&self, reason: &'static str, count: u64) {
         *self.statistics().finished.entry(reason).or_default() += count;
+    }
+
+    /// Tells the observer that a step begins.
+    pub(crate) fn begins(&self) -> Option<RecordedInterval> {
+        self.observed.begins()
     }
 
     /// Tells the observer of a step that began then.

@@ -136,8 +136,10 @@ impl Seq2SeqWorker {
         }
         let Some(mut next) = self.waiting.pop_front() else { return };
         next.request.life.admit(0);
+        let recorded = self.shared.begins();
         let begin = Instant::now();
         let begun = self.begin(&mut next);
+        drop(recorded);
         self.shared.stepped(begin, next.prompt.len(), [next.request.life.number()]);
         if let Err(error) = begun {
             self.fail(next, &error);
@@ -163,6 +165,7 @@ impl Seq2SeqWorker {
 
     /// Appends a token to every answer.
     fn step(&mut self) {
+        let _recorded = self.shared.begins();
         let begin = Instant::now();
         let start = self.model.shape().start;
         let open = self.running.iter().flat_map(|running| &running.request.open);

@@ -10,9 +10,9 @@ use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::TuningProblem;
 use galatea_runtime::{
-    ArithmeticUnit, BufferExchange, Executable, ExecutableTraits, MemoryReport, NodeShapes,
-    PartitionReport, PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence, RuntimeError,
-    SessionOptions, TunableKernels,
+    ArithmeticUnit, BufferExchange, Executable, ExecutableTraits, IntervalKind, MemoryReport,
+    NodeShapes, PartitionReport, PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence,
+    RuntimeError, SessionOptions, TunableKernels,
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
@@ -302,14 +302,19 @@ impl CpuExecutable {
         running: &mut RunningSchedule<'_>,
         mut rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<(), RuntimeError> {
+        // Asked once for all steps.
+        let watch = Some(&self.options.watch).filter(|watch| watch.is_recording());
         for step in &running.schedule.steps {
             let start = rows.is_some().then(Instant::now);
+            let recorded = watch
+                .and_then(|watch| watch.interval_of(IntervalKind::Operator, &self.step_name(step)));
             let done = match &step.action {
                 StepAction::Kernel(kernel) => running.run_kernel(step, &kernel.run),
                 StepAction::Reference => {
                     running.run_reference(step, &*self.graph.nodes[step.node].operator)
                 }
             };
+            drop(recorded);
             done.map_err(|error| GraphError::at(self.graph.place(step.node), error))?;
             for &slot in &step.release {
                 running.held[slot] = None;
@@ -321,25 +326,41 @@ impl CpuExecutable {
         Ok(())
     }
 
+    /// Returns the name of the code that runs a step.
+    fn kernel_name(&self, step: &PlannedStep) -> &'static str {
+        match step.action {
+            StepAction::Kernel(_) => self.names[step.node],
+            StepAction::Reference if !self.graph.nodes[step.node].operator.bodies().is_empty() => {
+                super::BODIES
+            }
+            StepAction::Reference => crate::reference::NAME,
+        }
+    }
+
+    /// Returns the name of a step for a recorder: that of its node, or of its first output, and its kernel.
+    fn step_name(&self, step: &PlannedStep) -> String {
+        format!("{} ({})", self.node_name(step), self.kernel_name(step))
+    }
+
+    fn node_name(&self, step: &PlannedStep) -> &str {
+        let node = &self.graph.nodes[step.node];
+        match node.outputs.iter().flatten().next() {
+            Some(&id) if node.name.is_empty() => &self.graph.value(id).name,
+            _ => &node.name,
+        }
+    }
+
     fn profile_row(&self, step: &PlannedStep, start: Instant) -> ProfileRow {
         let node = &self.graph.nodes[step.node];
-        let output = node.outputs.iter().flatten().next();
-        let name = match output {
-            Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
-            _ => node.name.clone(),
-        };
-        let kernel = match step.action {
-            StepAction::Kernel(_) => self.names[step.node],
-            StepAction::Reference if !node.operator.bodies().is_empty() => super::BODIES,
-            StepAction::Reference => crate::reference::NAME,
-        };
+        let name = self.node_name(step).to_owned();
+        let kernel = self.kernel_name(step);
         let op = node.operator_name();
         let time = start.elapsed();
         let provider = super::NAME;
         let work = step.work;
         let unit = arithmetic_unit(kernel);
         let kernel = kernel.into();
-        ProfileRow { node: name, op, kernel, provider, time, work, unit }
+        ProfileRow { node: name, op, kernel, provider, time, work, unit, estimated: false }
     }
 }
 

@@ -6,6 +6,7 @@ use super::compiled::{CompiledPart, CompiledPartitions, SlotOutput};
 use super::run::OutputMask;
 use crate::error::RuntimeError;
 use crate::executable::{PartitionResult, PartitionRun};
+use crate::intervals::IntervalKind;
 use crate::watch::WatchSource;
 
 /// For each slot, whether a wanted output needs its value; none where all outputs are wanted.
@@ -39,6 +40,9 @@ impl PartRequest {
         watch: &WatchSource,
     ) -> Result<PartitionResult, RuntimeError> {
         let wanted = self.wanted.as_deref().filter(|wanted| wanted.contains(&false));
+        let what = || format!("{} on {}", watch.model, part.name);
+        let recorded = watch.is_recording().then(what);
+        let _recorded = recorded.and_then(|what| watch.interval_of(IntervalKind::Partition, &what));
         let submit = |profile: bool| {
             let ran = part.executable.submit(PartitionRun { inputs, wanted, profile }).wait();
             ran.map(|result| result.only(wanted))

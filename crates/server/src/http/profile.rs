@@ -12,7 +12,7 @@ use super::message::{ContentType, HttpResponse};
 use crate::app::ServerState;
 use crate::blocking::run_blocking;
 use crate::json::{JsonDocument, JsonKind, JsonValue};
-use galatea::profile::{FinishedProfile, MAX_EVENTS, ProfileRequest};
+use galatea::profile::{FinishedProfile, MAX_CAPTURED_RUNS, MAX_EVENTS, ProfileRequest};
 
 /// The longest time that a profile may be asked to take, in seconds: a day.
 const MAX_SECONDS: f64 = 86_400.0;
@@ -125,7 +125,18 @@ fn wish(body: &[u8], app: &ServerState) -> Result<ProfileRequest, ServingError> 
             }
             ("peaks", JsonKind::Bool(given)) => wish.peaks = given,
             ("peaks", _) => return Err(wrong("peaks", "true or false")),
-            _ => return Err(unknown(name, "models, seconds, limit and peaks")),
+            ("capture_runs", JsonKind::Natural(runs))
+                if (1..=MAX_CAPTURED_RUNS).contains(&runs) =>
+            {
+                wish.captured_runs = runs;
+            }
+            ("capture_runs", _) => {
+                let expected = format!("a number of runs from 1 to {MAX_CAPTURED_RUNS}");
+                return Err(wrong("capture_runs", &expected));
+            }
+            _ => {
+                return Err(unknown(name, "models, seconds, limit, peaks and capture_runs"));
+            }
         }
         Ok(())
     })?;

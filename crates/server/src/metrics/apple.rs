@@ -101,6 +101,18 @@ pub(super) fn page(facts: &AppleFacts<'_>) -> Vec<MetricFamily> {
             kernels(&facts.kernels.processor, |(_, time)| time.as_secs_f64()),
         ),
         (
+            "ane_operator_execution_total",
+            "Runs of an operator of Core ML since the profile began",
+            MetricType::COUNTER,
+            estimates(&facts.kernels.estimated, |(count, _)| count as f64),
+        ),
+        (
+            "ane_operator_execution_seconds_total",
+            "Time of an operator of Core ML since the profile began, an estimate: its share of predictions by its plan",
+            MetricType::COUNTER,
+            estimates(&facts.kernels.estimated, |(_, time)| time.as_secs_f64()),
+        ),
+        (
             "ane_power_usage_watts",
             "Watts that the Neural Engine draws",
             MetricType::GAUGE,
@@ -136,6 +148,17 @@ fn kernels(
     value: fn((u64, std::time::Duration)) -> f64,
 ) -> Vec<Metric> {
     let of = |(kernel, sums): &(String, _)| counted(value(*sums), vec![label("kernel", kernel)]);
+    found.iter().map(of).collect()
+}
+
+/// Operators whose times are estimates, which a label says.
+fn estimates(
+    found: &[(String, (u64, std::time::Duration))],
+    value: fn((u64, std::time::Duration)) -> f64,
+) -> Vec<Metric> {
+    let of = |(operator, sums): &(String, _)| {
+        counted(value(*sums), vec![label("estimated", "true"), label("operator", operator)])
+    };
     found.iter().map(of).collect()
 }
 
@@ -179,7 +202,11 @@ mod tests {
             PowerDraw { cpu: Some(3.0), gpu: Some(4.5), engine: Some(0.5), ..PowerDraw::default() };
         let thermal = Some(ThermalState::Fair);
         let kernel = |name: &str| vec![(name.to_owned(), (7, Duration::from_millis(500)))];
-        let kernels = KernelCounts { gpu: kernel("matmul-f32"), processor: kernel("conv-f32") };
+        let kernels = KernelCounts {
+            gpu: kernel("matmul-f32"),
+            processor: kernel("conv-f32"),
+            estimated: kernel("ios16.conv on Neural Engine"),
+        };
         let found = text(&AppleFacts {
             gpus: &[gpu],
             reading: Some(SensorReading { draw, thermal, ..SensorReading::default() }),
@@ -193,6 +220,8 @@ mod tests {
             r#"metal_kernel_execution_total{kernel="matmul-f32"} 7"#,
             r#"metal_kernel_execution_seconds_total{kernel="matmul-f32"} 0.5"#,
             r#"amx_kernel_execution_total{kernel="conv-f32"} 7"#,
+            r#"ane_operator_execution_total{estimated="true",operator="ios16.conv on Neural Engine"} 7"#,
+            r#"ane_operator_execution_seconds_total{estimated="true",operator="ios16.conv on Neural Engine"} 0.5"#,
             "amx_power_usage_watts 3",
             "ane_power_usage_watts 0.5",
         ] {

@@ -23,7 +23,7 @@ use crate::ensemble::{EnsemblePlan, ServedEnsemble};
 use crate::error::{ErrorCode, ServingError};
 use crate::latency::LatencyRecorder;
 use crate::latency_target::LatencyTargets;
-use crate::payload::ExecutionContext;
+use crate::payload::{ContextObservers, ExecutionContext};
 use crate::repository::{self, ModelId};
 use crate::schedule;
 use crate::sequence::SequencePlan;
@@ -147,9 +147,11 @@ impl Core {
         };
         let before = before.filter(|_| reused.is_some());
         let TakenSeats { seats, kept } = wanted.seats(model.as_ref(), before.map(Arc::as_ref))?;
-        let counters = polled.counters.get(&version).cloned().unwrap_or_default();
+        let statistics = polled.counters.get(&version).cloned().unwrap_or_default();
+        let intervals = self.options.intervals.clone();
+        let observers = ContextObservers { statistics, intervals };
         let context =
-            ExecutionContext::counting_on(&config.name, version, Arc::clone(&config), counters);
+            ExecutionContext::observed(&config.name, version, Arc::clone(&config), observers);
         context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
         let hold = schedule::HoldUntil {
             requests: self.options.delay_scheduler,
@@ -248,7 +250,12 @@ impl Core {
             }
         }
         let config = Arc::new(config);
-        let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        let observers = ContextObservers {
+            intervals: self.options.intervals.clone(),
+            ..ContextObservers::default()
+        };
+        let context =
+            ExecutionContext::observed(&config.name, version, Arc::clone(&config), observers);
         context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
         let server = Arc::new(EnsembleSteps(Arc::downgrade(&self.models)));
         let executor = VersionExecutor::Ensemble(ServedEnsemble::new(plan, server, &context));

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use galatea_runtime::IntervalKind;
 use galatea_tensor::OrderedMap;
 
 use super::arithmetic::VersionArithmetic;
@@ -235,6 +236,8 @@ impl LoadedVersion {
         let known = cache.get(key);
         let lookup = arrived.elapsed();
         if let Some(outputs) = known {
+            let intervals = &self.context.intervals;
+            let _recorded = intervals.begin(IntervalKind::Request, &self.context.name);
             let response = InferenceResponse {
                 model_name: self.context.name.clone(),
                 model_version: self.context.version.clone(),

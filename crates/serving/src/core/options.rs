@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use galatea_runtime::IntervalSource;
 use galatea_tensor::OrderedMap;
 
 use crate::config::MetalConfig;
@@ -64,6 +65,8 @@ pub struct CoreOptions {
     pub latencies: LatencyOptions,
     /// Resources that executions share; `None` where nothing limits executions.
     pub rate_limits: Option<Vec<ResourceLimit>>,
+    /// Recorder of requests and batches as they begin and end, where the system has one.
+    pub intervals: IntervalSource,
     /// Bytes of the response cache; `None` for no cache.
     pub response_cache_bytes: Option<usize>,
     /// Holds dynamic batchers back until so many requests wait, once; for tests.
@@ -91,6 +94,7 @@ impl Default for CoreOptions {
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
             latencies: LatencyOptions::default(),
             rate_limits: None,
+            intervals: IntervalSource::default(),
             response_cache_bytes: None,
             delay_scheduler: 0,
             backlog_delay_scheduler: 0,

@@ -1,9 +1,12 @@
 use std::sync::mpsc::channel;
 
+use galatea_runtime::{IntervalKind, IntervalNumber, IntervalRecorder, IntervalSource};
+
 use super::*;
 use crate::backend::{BatchPayload, ModelInstance, ShutdownSignal};
 use crate::batch;
 use crate::config::ModelConfig;
+use crate::payload::ContextObservers;
 use crate::request::SinkAnswer;
 use crate::schedule::DefaultScheduler;
 
@@ -27,7 +30,16 @@ fn handle(driver: &LaneDriver, instances: usize) -> Arc<DriverHandle> {
 }
 
 fn handle_of(driver: &LaneDriver, instances: Vec<Box<dyn ModelInstance>>) -> Arc<DriverHandle> {
-    let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
+    recorded_handle(driver, instances, IntervalSource::default())
+}
+
+fn recorded_handle(
+    driver: &LaneDriver,
+    instances: Vec<Box<dyn ModelInstance>>,
+    intervals: IntervalSource,
+) -> Arc<DriverHandle> {
+    let observers = ContextObservers { intervals, ..ContextObservers::default() };
+    let context = ExecutionContext::observed("m", 1, Arc::new(ModelConfig::default()), observers);
     let seat = |(at, instance)| InstanceSeat {
         name: format!("m_{at}"),
         instance: SeatedInstance::new(instance),
@@ -37,6 +49,46 @@ fn handle_of(driver: &LaneDriver, instances: Vec<Box<dyn ModelInstance>>) -> Arc
     let instances: Vec<InstanceSeat> = instances.into_iter().enumerate().map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();
     Arc::new(driver.add(&context, scheduler, AdmissionRule::All, false, None, instances).unwrap())
+}
+
+/// Recorder that lists what it hears.
+#[derive(Default)]
+struct ListedIntervals(Mutex<Vec<String>>);
+
+impl IntervalRecorder for ListedIntervals {
+    fn is_recording(&self) -> bool {
+        true
+    }
+
+    fn begin(&self, kind: IntervalKind, what: &str) -> IntervalNumber {
+        let mut told = self.0.lock().unwrap();
+        told.push(format!("{kind:?} {what}"));
+        told.len() as u64
+    }
+
+    fn end(&self, kind: IntervalKind, number: IntervalNumber) {
+        self.0.lock().unwrap().push(format!("{kind:?} of {number} ends"));
+    }
+}
+
+#[test]
+fn requests_and_batches_are_recorded_from_their_begin_to_their_end() {
+    let listed = Arc::new(ListedIntervals::default());
+    let source = IntervalSource(Some(Arc::clone(&listed) as Arc<dyn IntervalRecorder>));
+    let driver = LaneDriver::start(None).unwrap();
+    let handle = recorded_handle(&driver, vec![Box::new(Quick)], source);
+    handle.enqueue(InferenceRequest::default(), ticket(), Box::new(|_| {})).unwrap();
+    // A request that is refused has an end too.
+    handle.remove();
+    let refused = handle.enqueue(InferenceRequest::default(), ticket(), Box::new(|_| {}));
+    assert!(refused.is_err());
+    let told = listed.0.lock().unwrap().clone();
+    assert_eq!(told.get(..2).unwrap(), ["Request m", "Batch m"]);
+    let mut ends: Vec<&str> =
+        told.iter().map(String::as_str).filter(|one| one.ends_with("ends")).collect();
+    ends.sort_unstable();
+    assert_eq!(ends.len() * 2, told.len(), "{told:?}");
+    assert!(ends.contains(&"Batch of 2 ends") && ends.contains(&"Request of 1 ends"), "{told:?}");
 }
 
 fn ticket() -> ScheduleTicket {

@@ -108,6 +108,7 @@ impl DecoderWorker {
     }
 
     fn step(&mut self) {
+        let _recorded = self.shared.begins();
         let begin = Instant::now();
         self.propose();
         let plan = self.scheduler.plan();

@@ -104,6 +104,7 @@ const ACCELERATORS: &[AcceleratorName] = &[
     // Triton's Metal backend, whose parameters say how the GPU keeps memory.
     AcceleratorName { name: "metal", provider: "gpu" },
     AcceleratorName { name: "apple_neural_engine", provider: "coreml" },
+    AcceleratorName { name: "coreml", provider: "coreml" },
 ];
 
 /// The provider of an accelerator for GPUs.
