@@ -5,6 +5,8 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 /// Most classes that an output may have.
 const MAX_CLASSES: usize = 1_000_000;
+/// Longest row that C++'s sort orders by insertion alone, in values.
+const SHORT_ROW: usize = 16;
 
 /// The classes of an output of a model's response, with the model's labels and batching.
 pub(crate) fn output(
@@ -84,7 +86,7 @@ fn signed_rank(value: i64) -> u64 {
     rank(value.cast_unsigned() ^ (1 << 63))
 }
 
-/// NaN comes last: without a place of its own it would leave no order at all.
+/// NaN comes last in long rows: without a place of its own it would leave no order at all.
 fn float_rank(value: f64) -> u64 {
     if value.is_nan() {
         return u64::MAX;
@@ -92,6 +94,24 @@ fn float_rank(value: f64) -> u64 {
     // Both zeros are equal. The bits of negative numbers grow as the numbers fall.
     let bits = (value + 0.0).to_bits();
     rank(if bits >> 63 == 1 { !bits } else { bits | (1 << 63) })
+}
+
+/// Returns the indices of values in the order that C++'s sort by `>` gives a short row, which it sorts by insertion.
+///
+/// Each value goes before those that it exceeds, to the first one that it does not exceed. So nothing passes a NaN but
+/// what exceeds the first value of all.
+fn inserted<T: PartialOrd>(row: &[T]) -> Vec<usize> {
+    let exceeds = |a: usize, b: usize| row.get(a) > row.get(b);
+    let mut places: Vec<usize> = Vec::with_capacity(row.len());
+    for index in 0..row.len() {
+        let before = |&&other: &&usize| exceeds(index, other);
+        let passed = match places.first() {
+            Some(&first) if exceeds(index, first) => places.len(),
+            _ => places.iter().rev().take_while(before).count(),
+        };
+        places.insert(places.len() - passed, index);
+    }
+    places
 }
 
 /// Returns the indices of ranks in ascending order, and in their own where ranks are equal.
@@ -102,7 +122,7 @@ fn order(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
     places.into_iter().map(|(_, index)| index).collect()
 }
 
-fn best<T: galatea_tensor::Element>(
+fn best<T: galatea_tensor::Element + PartialOrd>(
     tensor: &Tensor,
     form: &ClassTexts<'_>,
     rank: impl Fn(&T) -> u64,
@@ -113,7 +133,11 @@ fn best<T: galatea_tensor::Element>(
         return Ok(texts);
     }
     for row in tensor.as_slice::<T>()?.chunks_exact(form.items) {
-        for index in order(row.iter().map(&rank)).into_iter().take(form.count) {
+        let places = match row.len() <= SHORT_ROW {
+            true => inserted(row),
+            false => order(row.iter().map(&rank)),
+        };
+        for index in places.into_iter().take(form.count) {
             let Some(value) = row.get(index) else { continue };
             texts.push(form.text(index, print(value)));
         }
@@ -134,7 +158,11 @@ impl ClassTexts<'_> {
 
 /// A number as C's `%f` prints it.
 fn fixed(value: f64) -> String {
-    if value.is_nan() { "nan".to_owned() } else { format!("{value:.6}") }
+    match (value.is_nan(), value.is_sign_negative()) {
+        (true, true) => "-nan".to_owned(),
+        (true, false) => "nan".to_owned(),
+        (false, _) => format!("{value:.6}"),
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +185,30 @@ mod tests {
         let result = classify(&integers, 9, false, &labels).unwrap();
         assert_eq!(result.shape(), [4]);
         assert_eq!(texts(&result), ["9:1:dog", "5:2", "0:0:cat", "-1:3"]);
+    }
+
+    /// The order that a real Triton gave, and what the same sort gives elsewhere.
+    #[test]
+    fn short_rows_with_nan_are_in_the_order_of_a_sort_by_insertion() {
+        let of = |values: &[f32], count| {
+            let row = Tensor::from_vec(&[values.len()], values.to_vec()).unwrap();
+            texts(&classify(&row, count, false, &[]).unwrap())
+        };
+        let inf = f32::INFINITY;
+        assert_eq!(
+            of(&[1.0, f32::NAN, inf, -1.0], 9),
+            ["inf:2", "1.000000:0", "nan:1", "-1.000000:3"]
+        );
+        assert_eq!(
+            of(&[1.0, f32::NAN, 0.5, 0.75, 2.0], 4),
+            ["2.000000:4", "1.000000:0", "nan:1", "0.750000:3"]
+        );
+        assert_eq!(of(&[-f32::NAN, -inf, 3.0], 3), ["-nan:0", "3.000000:2", "-inf:1"]);
+        let ties = [2.0_f32; SHORT_ROW];
+        assert!(of(&ties, 16).iter().zip(0..).all(|(text, at)| *text == format!("2.000000:{at}")));
+        let mut long = vec![0.5; SHORT_ROW + 1];
+        long[3] = f32::NAN;
+        assert_eq!(of(&long, 17).last().map(String::as_str), Some("nan:3"));
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl RequestChecker {
     ///
     /// # Errors
     /// With the first thing that is wrong.
-    pub fn check(&self, request: &mut InferenceRequest) -> Result<ScheduleTicket, ServingError> {
+    pub fn check(&self, request: &mut InferenceRequest) -> Result<ScheduleTicket, RequestFault> {
         self.check_names(request)?;
         self.give_axes(request);
         let prefix = request_prefix(&request.id);
@@ -147,8 +147,12 @@ impl RequestChecker {
         for (input, expected) in &inputs {
             let rows = batch_size.filter(|_| !expected.is_shape);
             self.check_data(input, rows).map_err(|fault| match fault {
-                InputFault::OfRequest(text) => ServingError::invalid_arg(format!("{prefix}{text}")),
-                InputFault::OfData(text) => ServingError::invalid_arg(text),
+                InputFault::OfRequest(text) => {
+                    RequestFault::Refused(ServingError::invalid_arg(format!("{prefix}{text}")))
+                }
+                InputFault::OfData(text) => {
+                    RequestFault::BrokenStrings(ServingError::invalid_arg(text))
+                }
             })?;
         }
         Ok(ScheduleTicket { batch_size: batch_size.unwrap_or(1).max(1), ..self.ticket(request)? })
@@ -488,6 +492,29 @@ fn words(data: &InputData) -> Vec<i64> {
     };
     let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     std::iter::once(length).chain(bytes.chunks(8).map(word)).collect()
+}
+
+/// Reason why a request does not run.
+#[derive(Debug)]
+pub enum RequestFault {
+    /// It does not fit the model, so that nobody takes it.
+    Refused(ServingError),
+    /// Its strings break off. Triton's models find that, not its core, so that clients see a request that failed.
+    BrokenStrings(ServingError),
+}
+
+impl From<ServingError> for RequestFault {
+    fn from(error: ServingError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<RequestFault> for ServingError {
+    fn from(fault: RequestFault) -> Self {
+        match fault {
+            RequestFault::Refused(error) | RequestFault::BrokenStrings(error) => error,
+        }
+    }
 }
 
 /// Fault of an input's data: said by the core, with the request's id, or by what reads the strings.

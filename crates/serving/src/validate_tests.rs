@@ -29,7 +29,8 @@ fn strings(shape: &[i64], wire: &[u8]) -> InputTensor {
 
 fn check(checker: &RequestChecker, inputs: Vec<InputTensor>) -> Result<ScheduleTicket, String> {
     let mut request = InferenceRequest { inputs, ..InferenceRequest::default() };
-    checker.check(&mut request).map_err(|error| {
+    checker.check(&mut request).map_err(|fault| {
+        let error = ServingError::from(fault);
         assert_eq!(error.code, crate::ErrorCode::InvalidArg);
         error.message
     })
@@ -67,6 +68,19 @@ fn a_scalar_is_a_tensor_of_one_element_where_one_is_expected() {
     assert!(fault(&open, vec![raw("X", &[], 4)]).contains("Expected [-1], got []"));
     let batched = checker("max_batch_size: 2 input { name: \"X\" data_type: TYPE_INT32 dims: 1 }");
     assert!(fault(&batched, vec![raw("X", &[], 4)]).contains("has no shape"));
+}
+
+#[test]
+fn strings_that_break_off_are_no_refusal() {
+    let texts = checker("input { name: \"S\" data_type: TYPE_STRING dims: 1 }");
+    let fault = |wire: &[u8]| {
+        let inputs = vec![strings(&[1], wire)];
+        let mut request = InferenceRequest { inputs, ..InferenceRequest::default() };
+        texts.check(&mut request).unwrap_err()
+    };
+    assert!(matches!(fault(b"\x32\0\0\0ab"), RequestFault::BrokenStrings(_)));
+    assert!(matches!(fault(b"\x32\0"), RequestFault::Refused(_)));
+    assert!(matches!(fault(b""), RequestFault::Refused(_)));
 }
 
 /// The texts are those that a real Triton gave to the same requests.
@@ -174,14 +188,14 @@ fn unknown_outputs_win_over_bad_inputs() {
         requested_outputs: vec!["O".to_owned(), "X".to_owned()],
         ..InferenceRequest::default()
     };
-    let error = add_sub().check(&mut request).unwrap_err();
+    let error = ServingError::from(add_sub().check(&mut request).unwrap_err());
     assert_eq!(error.message, "unexpected inference output 'X' for model 'm'");
 }
 
 #[test]
 fn the_request_id_stands_before_the_text() {
     let mut request = InferenceRequest { id: "abc".to_owned(), ..InferenceRequest::default() };
-    let error = add_sub().check(&mut request).unwrap_err();
+    let error = ServingError::from(add_sub().check(&mut request).unwrap_err());
     assert!(error.message.starts_with("[request id: abc] expected 2 inputs"), "{error}");
 }
 

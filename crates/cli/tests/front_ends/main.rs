@@ -18,6 +18,7 @@ mod openai;
 mod overrides;
 mod pages;
 mod profiling;
+mod recorded_kinds;
 mod residency;
 mod speller;
 mod texts;

@@ -50,23 +50,25 @@ pub(super) fn decode(
         if !names.insert(&input.name, &request.inputs) {
             return Err(repeated_input(model, &request, &input));
         }
-        let place = shm::window(app.shared_memory(), &input.name, &input.parameters);
+        let place = shm::named(&input.name, &input.parameters);
+        let place = place
+            .and_then(|place| place.map(|place| place.window(app.shared_memory())).transpose());
         let input = read_input(model, &request, input, place.as_ref(), has_raw, &mut raw)?;
         forms.sources.extend(place.ok().flatten());
         request.inputs.push(input);
     }
     for output in message.outputs {
-        let place = shm::window(app.shared_memory(), &output.name, &output.parameters)?;
+        let place = shm::named(&output.name, &output.parameters)?;
         if let Some(value) = output.parameters.get("classification") {
+            forms.classes.insert(output.name.clone(), class_count(value)?);
             if place.is_some() {
                 return Err(ServingError::invalid_arg(
-                    "Output can't set both 'shared_memory_region' and 'classification'",
+                    "output can't set both 'shared_memory_region' and 'classification'",
                 ));
             }
-            forms.classes.insert(output.name.clone(), class_count(value)?);
         }
         if let Some(place) = place {
-            forms.places.insert(output.name.clone(), place);
+            forms.places.insert(output.name.clone(), place.window(app.shared_memory())?);
         }
         request.requested_outputs.push(output.name);
     }
@@ -116,15 +118,15 @@ fn read_parameter(
                 ServingError::invalid_arg("invalid value for 'priority', expected value >= 0.")
             })?;
         }
-        ("priority", _) => return Err(expected("uint64_param")),
+        ("priority", _) => return Err(expected("int64_param or uint64_param")),
         ("timeout", Some(Int64Param(timeout))) => request.timeout_us = timeout.cast_unsigned(),
         ("timeout", _) => return Err(expected("int64_param")),
         ("triton_enable_empty_final_response", Some(BoolParam(_))) => {}
         ("triton_enable_empty_final_response", _) => return Err(expected("bool_param")),
         (reserved, _) if reserved.starts_with("triton_") => {
             return Err(ServingError::invalid_arg(
-                "parameter keys starting with 'triton_' are reserved for Triton usage and should \
-                 not be specified. Only 'triton_enable_empty_final_response' is allowed.",
+                "parameter keys starting with 'triton_' are reserved for Triton usage. Only the following keys \
+                 starting with 'triton_' are allowed: triton_enable_empty_final_response",
             ));
         }
         (_, Some(BoolParam(value))) => push(request, name, ParameterValue::Bool(value)),

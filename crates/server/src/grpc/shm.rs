@@ -33,12 +33,31 @@ pub(super) fn register(
     memory.register(&request.name, &request.key, request.offset, request.byte_size)
 }
 
-/// The place in shared memory that the parameters of a tensor name; none if they name none.
-pub(super) fn window(
-    memory: &SharedMemory,
+/// Place in shared memory as a tensor's parameters name it.
+pub(super) struct NamedWindow<'a> {
+    region: &'a str,
+    offset: u64,
+    bytes: u64,
+}
+
+impl NamedWindow<'_> {
+    /// Looks the region up.
+    ///
+    /// # Errors
+    /// Fails when there is no such region, or the place does not lie inside.
+    pub(super) fn window(&self, memory: &SharedMemory) -> Result<RegionWindow, ServingError> {
+        memory.window(self.region, self.offset, Some(self.bytes))
+    }
+}
+
+/// Reads the place that the parameters of a tensor name; none if they name none.
+///
+/// # Errors
+/// Fails when a parameter is of a wrong type or the size is missing.
+pub(super) fn named<'a>(
     tensor: &str,
-    parameters: &HashMap<String, InferParameter>,
-) -> Result<Option<RegionWindow>, ServingError> {
+    parameters: &'a HashMap<String, InferParameter>,
+) -> Result<Option<NamedWindow<'a>>, ServingError> {
     let Some(region) = parameters.get("shared_memory_region") else { return Ok(None) };
     let wrong = |name: &str, what: &str| {
         ServingError::invalid_arg(format!(
@@ -66,5 +85,5 @@ pub(super) fn window(
              '{tensor}'"
         )));
     };
-    memory.window(region, offset, Some(size)).map(Some)
+    Ok(Some(NamedWindow { region, offset, bytes: size }))
 }

@@ -44,7 +44,8 @@ impl BodyCoding {
 /// break is the body: Triton's clients see the same errors.
 ///
 /// # Errors
-/// Fails for codings other than gzip, deflate and identity, and if the result is longer than `limit`.
+/// Fails for codings other than gzip, deflate and identity, for a compressed body without bytes, and if the result is
+/// longer than `limit`.
 pub(super) fn decompress(
     encoding: Option<&str>,
     body: Bytes,
@@ -57,6 +58,9 @@ pub(super) fn decompress(
     };
     if coding == BodyCoding::Identity {
         return Ok(body);
+    }
+    if body.is_empty() {
+        return Err(ServingError::invalid_arg("nothing to be decompressed"));
     }
     let bound = (limit as u64).saturating_add(1);
     let mut out = Vec::new();
@@ -139,6 +143,11 @@ mod tests {
         for name in ["br", "GZIP", ""] {
             assert!(decompress(Some(name), Bytes::new(), 1000).is_err(), "{name}");
         }
+        for name in ["gzip", "deflate"] {
+            let nothing = decompress(Some(name), Bytes::new(), 1000).unwrap_err();
+            assert_eq!(nothing.message, "nothing to be decompressed");
+        }
+        assert!(decompress(Some("identity"), Bytes::new(), 1000).unwrap().is_empty());
         let broken = decompress(Some("gzip"), Bytes::from_static(b"plain text"), 1000).unwrap();
         assert!(broken.is_empty());
     }

@@ -357,8 +357,14 @@ fn json_tensor(
              format for input {name}"
         )));
     }
-    // A string has at least the four bytes of its length.
-    let bytes = elements.checked_mul(datatype.size_bytes().unwrap_or(4)).ok_or_else(|| {
+    // Values beside a shape without elements do not count.
+    if elements == 0 {
+        return Ok(Vec::new());
+    }
+    if datatype == DataType::Bytes {
+        return json_strings(data);
+    }
+    let bytes = elements.checked_mul(datatype.size_bytes().unwrap_or(1)).ok_or_else(|| {
         ServingError::invalid_arg(format!(
             "byte size overflow for input '{name}': {elements} elements of type {datatype}"
         ))
@@ -371,9 +377,6 @@ fn json_tensor(
         )));
     }
     let mut out = Vec::with_capacity(bytes);
-    if elements == 0 {
-        return Ok(out);
-    }
     if !matches!(data.kind(), JsonKind::Array(_)) {
         return Err(unable("data", NO_ARRAY));
     }
@@ -382,6 +385,17 @@ fn json_tensor(
     if missing > 0 {
         return Err(wrong_count());
     }
+    Ok(out)
+}
+
+/// Strings of nested arrays with their lengths before them. The core compares their number with the shape, as it does
+/// for binary strings.
+fn json_strings(data: JsonValue<'_>) -> Result<Vec<u8>, ServingError> {
+    if !matches!(data.kind(), JsonKind::Array(_)) {
+        return Err(unable("data", NO_ARRAY));
+    }
+    let mut out = Vec::new();
+    append(data, DataType::Bytes, &mut out, &mut usize::MAX)?;
     Ok(out)
 }
 
@@ -491,7 +505,21 @@ fn read_outputs(
         let name = member_string(output, "name")?;
         let parameters = output.member("parameters");
         let parameter = |key: &str| parameters.and_then(|object| object.member(key));
+        let binary = match parameter("binary_data") {
+            Some(value) => boolean(value).map_err(|why| unable("binary_data", why))?,
+            None => false,
+        };
         let region = parameter("shared_memory_region");
+        // What excludes a region comes before the look at the region.
+        for (other, set) in
+            [("classification", parameter("classification").is_some()), ("binary_data", binary)]
+        {
+            if set && region.is_some() {
+                return Err(ServingError::invalid_arg(format!(
+                    "Output can't set both 'shared_memory_region' and '{other}'"
+                )));
+            }
+        }
         let region = region.map(|region| window(memory, region, parameters)).transpose()?;
         let classes = match parameter("classification") {
             Some(value) => unsigned(value).map_err(|why| {
@@ -499,17 +527,6 @@ fn read_outputs(
             })?,
             None => 0,
         };
-        let binary = match parameter("binary_data") {
-            Some(value) => boolean(value).map_err(|why| unable("binary_data", why))?,
-            None => false,
-        };
-        for (other, set) in [("classification", classes > 0), ("binary_data", binary)] {
-            if set && region.is_some() {
-                return Err(ServingError::invalid_arg(format!(
-                    "Output can't set both 'shared_memory_region' and '{other}'"
-                )));
-            }
-        }
         request.requested_outputs.push(name.clone());
         plan.outputs.push(RequestedOutput { name, binary, classes, region });
     }
@@ -545,6 +562,25 @@ mod tests {
         ] {
             assert!(tensor(text, datatype, 1).is_err(), "{text} as {datatype}");
         }
+    }
+
+    #[test]
+    fn parameters_above_int64_are_doubles() {
+        let text = b"[9223372036854775807,9223372036854775808,18446744073709551616,-1]";
+        let document = JsonDocument::parse(text).unwrap();
+        let found: Vec<ParameterValue> =
+            document.root().elements().map(|value| parameter(value).unwrap()).collect();
+        let double = |power| ParameterValue::Double(2_f64.powi(power));
+        let int = ParameterValue::Int;
+        assert_eq!(found, [int(i64::MAX), double(63), double(64), int(-1)]);
+    }
+
+    #[test]
+    fn strings_are_left_for_the_core_to_count() {
+        let two = b"\x01\0\0\0a\x01\0\0\0b";
+        assert_eq!(tensor("[\"a\",[\"b\"]]", DataType::Bytes, 9).unwrap(), two);
+        assert_eq!(tensor("[\"a\"]", DataType::Bytes, 0).unwrap(), b"");
+        assert!(tensor("\"a\"", DataType::Bytes, 1).is_err());
     }
 
     #[test]

@@ -276,7 +276,6 @@ fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest,
     let mut reader = MemberReader {
         call,
         inputs: model.inputs(),
-        batching: model.has_batches(),
         request: InferenceRequest {
             model_name: call.model.to_owned(),
             model_version: call.version.to_owned(),
@@ -293,7 +292,6 @@ fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest,
 struct MemberReader<'a> {
     call: &'a CallContext<'a>,
     inputs: Vec<TensorMetadata>,
-    batching: bool,
     request: InferenceRequest,
 }
 
@@ -327,8 +325,8 @@ impl MemberReader<'_> {
             )));
         }
         if !matches!(value.kind(), JsonKind::Object(_)) {
-            return Err(ServingError::invalid_arg(format!(
-                "Expected JSON object for keyword: '{NESTED}'"
+            return Err(ServingError::internal(format!(
+                "Expected JSON object for keyword: '{NESTED}': attempt to access JSON non-object as object"
             )));
         }
         for (name, value) in value.members() {
@@ -366,7 +364,7 @@ impl MemberReader<'_> {
             JsonKind::Array(_) => value.elements().count(),
             _ => 1,
         };
-        let shape = fitted(&input.shape, self.batching, count).ok_or_else(|| {
+        let shape = fitted(&input.shape, count).ok_or_else(|| {
             ServingError::invalid_arg(format!(
                 "The schema can not convert input '{}' to tensor with proper shape",
                 input.name
@@ -383,26 +381,21 @@ impl MemberReader<'_> {
     }
 }
 
-/// The shape of so many elements: fixed dimensions as they are, a batch of one, and what is left in the one variable
-/// dimension.
-fn fitted(dims: &[i64], batching: bool, count: usize) -> Option<Vec<i64>> {
-    let mut shape = dims.to_vec();
-    if let Some(batch) = shape.first_mut().filter(|_| batching) {
-        *batch = 1;
-    }
-    let fixed = shape
-        .iter()
-        .filter(|&&dim| dim >= 0)
-        .try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?))?;
-    let mut variable = shape.iter_mut().filter(|dim| **dim < 0);
-    match (variable.next(), variable.next()) {
-        (None, _) => (fixed == count).then_some(shape),
-        (Some(dim), None) if fixed > 0 && count > 0 && count.is_multiple_of(fixed) => {
-            *dim = i64::try_from(count / fixed).ok()?;
-            Some(shape)
+/// Returns the shape of so many elements that come without one: fixed dimensions as they are, and what is left in the
+/// last variable one, of which the batch is the first. The other variable ones are 1.
+fn fitted(dims: &[i64], count: usize) -> Option<Vec<i64>> {
+    let mut rest = i64::try_from(count).ok()?;
+    for &dim in dims.iter().filter(|&&dim| dim >= 0) {
+        if rest.checked_rem(dim)? != 0 {
+            return None;
         }
-        (Some(_), _) => None,
+        rest /= dim;
     }
+    let mut shape = dims.to_vec();
+    for dim in shape.iter_mut().rev().filter(|dim| **dim < 0) {
+        *dim = std::mem::replace(&mut rest, 1);
+    }
+    (rest == 1).then_some(shape)
 }
 
 #[cfg(test)]
@@ -414,14 +407,24 @@ mod tests {
 
     #[test]
     fn shapes_are_fitted_to_the_number_of_elements() {
-        assert_eq!(fitted(&[-1, 16], true, 16), Some(vec![1, 16]));
-        assert_eq!(fitted(&[-1, 16], true, 32), None);
-        assert_eq!(fitted(&[-1, -1], true, 5), Some(vec![1, 5]));
-        assert_eq!(fitted(&[-1, 2], false, 6), Some(vec![3, 2]));
-        assert_eq!(fitted(&[-1, 2], false, 5), None);
-        assert_eq!(fitted(&[1], false, 0), None);
-        assert_eq!(fitted(&[-1], false, 0), None);
-        assert_eq!(fitted(&[-1, -1], false, 4), None);
+        for (dims, count, shape) in [
+            (&[-1, 16][..], 16, Some(vec![1, 16])),
+            (&[-1, 16], 32, Some(vec![2, 16])),
+            (&[-1, 16], 33, None),
+            (&[-1, -1], 5, Some(vec![1, 5])),
+            (&[-1, 3, -1], 6, Some(vec![1, 3, 2])),
+            (&[-1, 2], 6, Some(vec![3, 2])),
+            (&[-1, 2], 5, None),
+            (&[1], 2, None),
+            (&[1], 0, None),
+            (&[-1], 0, Some(vec![0])),
+            (&[-1, -1], 0, Some(vec![1, 0])),
+            (&[], 1, Some(vec![])),
+            (&[], 2, None),
+            (&[0], 4, None),
+        ] {
+            assert_eq!(fitted(dims, count), shape, "{count} in {dims:?}");
+        }
     }
 
     fn response(elements: usize) -> SinkAnswer {

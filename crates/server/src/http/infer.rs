@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use galatea_serving::trace::RequestTrace;
 use galatea_serving::{
-    InferenceRequest, InferenceResponse, InputData, InputTensor, ModelHandle, ServingError,
+    ErrorCode, InferenceRequest, InferenceResponse, InputData, InputTensor, ModelHandle,
+    ServingError,
 };
 use galatea_tensor::DataType;
 
@@ -52,8 +53,11 @@ fn start(call: &CallContext<'_>) -> Result<StartedRequest, HttpResponse> {
     }
     let encoding = call.head.header("content-encoding").filter(|_| call.dialect.compresses());
     let limit = call.app.limits().max_input_bytes;
-    let body = compression::decompress(encoding, call.body.clone(), limit)
-        .map_err(|error| early(error).with_header("Accept-Encoding", "gzip, deflate"))?;
+    let body = compression::decompress(encoding, call.body.clone(), limit).map_err(|error| {
+        let unknown = error.code == ErrorCode::Unsupported;
+        let response = early(error);
+        if unknown { response.with_header("Accept-Encoding", "gzip, deflate") } else { response }
+    })?;
     let json_bytes = call.dialect.json_length(call.head, body.len()).map_err(early)?;
     let decoded = match json_bytes {
         0 => raw_request(call, &model, body),

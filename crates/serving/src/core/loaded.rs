@@ -20,14 +20,14 @@ use crate::driver::{DriverHandle, RefusedRequest};
 use crate::ensemble::ServedEnsemble;
 use crate::error::ServingError;
 use crate::latency::LatencyRecorder;
-use crate::payload::{ExecutionContext, now_ms};
+use crate::payload::{ActiveRequest, ExecutionContext, now_ms};
 use crate::repository::ModelId;
 use crate::request::{
     CorrelationId, InferenceRequest, InferenceResponse, ResponseSink, SinkAnswer,
 };
-use crate::statistics::{GoalCounts, ModelMetricsRow, ModelStatistics};
+use crate::statistics::{FailureReason, GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
-use crate::validate::RequestChecker;
+use crate::validate::{RequestChecker, RequestFault};
 
 /// Executor of a version's requests.
 #[derive(Debug)]
@@ -174,7 +174,15 @@ impl LoadedVersion {
     ) -> Result<(), RefusedRequest> {
         let has_inputs = request.prepared.items().is_none();
         let ticket = if has_inputs {
-            self.checker.check(&mut request)?
+            match self.checker.check(&mut request) {
+                Ok(ticket) => ticket,
+                Err(RequestFault::Refused(error)) => return Err(error.into()),
+                Err(RequestFault::BrokenStrings(error)) => {
+                    ActiveRequest::new(request, 1, Arc::clone(&self.context), sink)
+                        .fail(FailureReason::Backend, error);
+                    return Ok(());
+                }
+            }
         } else {
             self.adapt_prepared(&mut request)?;
             self.checker.ticket(&request)?

@@ -239,4 +239,14 @@ mod tests {
     fn rows_are_sorted_by_their_numbers() {
         assert!(ROWS.windows(2).all(|pair| pair[0].tag < pair[1].tag));
     }
+
+    #[test]
+    fn the_page_on_core_ml_lists_every_layer() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/core-ml.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let section = page.split("### Layers of classic networks").nth(1).unwrap();
+        let listed = section.split("```").nth(1).unwrap().trim_start_matches("text");
+        let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        assert_eq!(listed.split_whitespace().collect::<Vec<_>>(), names);
+    }
 }
