@@ -289,7 +289,7 @@ impl ExecutionProvider for CoreMlProvider {
     }
 
     fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
-        let ClaimRequest { graph, facts, typical, with_order } = *request;
+        let ClaimRequest { graph, facts, typical, with_order, .. } = *request;
         let measured = PlannedElsewhere::of(self.engine.as_ref());
         let options = self.options();
         let asked = self.asked(&options, &measured);

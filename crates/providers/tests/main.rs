@@ -20,6 +20,7 @@ mod control_flow;
 mod conv_chains;
 mod exports;
 mod fused_activations;
+mod gemm;
 mod halves;
 mod kernels;
 mod mil_operators;

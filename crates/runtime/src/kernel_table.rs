@@ -211,6 +211,17 @@ impl<D: KernelDevice> KernelTable<D> {
         }
         Err(reasons.join("; "))
     }
+
+    /// Returns the reasons for which rows whose names have this part do not take the node.
+    #[must_use]
+    pub fn refusals(&self, view: &NodeView<'_, D>, part: &str) -> Vec<String> {
+        let Node { domain, op_type, .. } = view.node;
+        let rows = self.rows().filter(|row| {
+            row.domain == domain && row.ops.contains(&op_type.as_str()) && row.name.contains(part)
+        });
+        rows.filter_map(|row| Some(format!("{}: {}", row.name, (row.supports)(view).err()?)))
+            .collect()
+    }
 }
 
 /// Type and shape of a value in a run.

@@ -10,7 +10,7 @@ use galatea_tensor::OrderedMap;
 use crate::device_selector::DeviceLanes;
 use crate::error::RuntimeError;
 use crate::executable::Executable;
-use crate::options::{OptimiseLevel, SessionOptions};
+use crate::options::{OptimiseLevel, Precision, SessionOptions};
 
 /// Something that runs nodes: the CPU, a GPU, the Neural Engine.
 pub trait ExecutionProvider: Send + Sync + fmt::Debug {
@@ -117,13 +117,15 @@ pub struct ClaimRequest<'g> {
     pub typical: &'g [Option<Fact>],
     /// True to ask for [`ProviderClaims::order`] as well.
     pub with_order: bool,
+    /// The precision of matrix multiplications and convolutions: it chooses kernels, never who can run a node.
+    pub precision: Precision,
 }
 
 impl<'g> ClaimRequest<'g> {
     /// Creates the request for a graph whose lengths are typical as far as they are known.
     #[must_use]
     pub fn new(graph: &'g Graph, facts: &'g [Option<Fact>]) -> Self {
-        Self { graph, facts, typical: facts, with_order: false }
+        Self { graph, facts, typical: facts, with_order: false, precision: Precision::default() }
     }
 }
 

@@ -9,14 +9,16 @@
 
 use half::bf16;
 
+use super::panels::{PackColumns, PackRows, panel_floats};
 use super::write::Bf16ResultCells;
-use super::{Bf16Panels, Bf16Product, PANEL, STEP, STEP_BYTES, TILE, multiply_here};
+use super::{Bf16Panels, Bf16Product, STEP, multiply_here};
 use crate::KernelContext;
 use crate::attention::{AttentionSizes, HeadStrides, ScoreMask, VisibleKeys, disjoint};
-use crate::cell::{RealCell, RealSlice, RealsMut, copy_cells};
+use crate::cell::{RealCell, RealSlice, RealsMut};
 use crate::gemm::{DenseRows, GemmEpilogue, TileFinish};
 use crate::isa::{Bf16Isa, Isa, IsaKernel, Simd};
 use crate::math;
+use crate::matrix::StridedMatrix;
 use crate::memory::with_scratch;
 
 /// Keys of a block.
@@ -199,13 +201,10 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
     fn room(&self) -> Bf16ScratchSizes {
         let block = self.block();
         let a = self.a;
-        let panels = |k: usize, n: usize| {
-            k.div_ceil(STEP) * n.div_ceil(PANEL) * STEP_BYTES / size_of::<f32>()
-        };
         let rows = QUERIES.min(self.rows);
         Bf16ScratchSizes {
-            keys: panels(a.head_size, block),
-            values: panels(block, a.value_size),
+            keys: panel_floats(a.head_size, block),
+            values: panel_floats(block, a.value_size),
             scores: rows * block,
             weights: rows * block / 2,
             sums: (self.rows * a.value_size).next_multiple_of(16),
@@ -256,8 +255,12 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
             if self.hides(0, self.rows, first, count) {
                 continue;
             }
-            isa.run(PackKeys { task: self, first, count, to: scratch.keys.as_mut_ptr() });
-            isa.run(PackValues { task: self, first, count, to: scratch.values.as_mut_ptr() });
+            let keys = StridedMatrix::new(self.k.wrapping_add(first * self.k_row), self.k_row);
+            let (terms, to) = (self.a.head_size, scratch.keys.as_mut_ptr());
+            isa.run(PackRows { from: keys, columns: count, terms, to });
+            let values = StridedMatrix::new(self.v.wrapping_add(first * self.v_row), self.v_row);
+            let (columns, to) = (self.a.value_size, scratch.values.as_mut_ptr());
+            isa.run(PackColumns { from: values, columns, terms: count, to });
             for row in (0..self.rows).step_by(QUERIES) {
                 let end = self.rows.min(row + QUERIES);
                 if self.hides(row, end, first, count) {
@@ -333,103 +336,6 @@ impl<T: RealCell> Bf16AttentionTask<'_, T> {
         };
         // SAFETY: the scratch has exponentials, values and sums.
         unsafe { multiply_here(isa, &job) };
-    }
-}
-
-/// Keys `first..first + count` as the right-hand matrix of the scores.
-struct PackKeys<'a, T> {
-    task: &'a Bf16AttentionTask<'a, T>,
-    first: usize,
-    count: usize,
-    to: *mut f32,
-}
-
-impl<T: RealCell> IsaKernel for PackKeys<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        const PAIRS: usize = STEP / 2;
-        let task = self.task;
-        let steps = self.task.a.head_size.div_ceil(STEP);
-        // Terms of 16 keys as they lie in memory, in pairs.
-        let mut rows = [0.0_f32; TILE * PAIRS];
-        for tile in 0..2 * self.count.div_ceil(PANEL) {
-            let panel = tile / 2;
-            let half = tile % 2;
-            let keys = self.count.saturating_sub(tile * TILE).min(TILE);
-            for step in 0..steps {
-                let terms = STEP.min(task.a.head_size - step * STEP);
-                let from = task.k.wrapping_add((self.first + tile * TILE) * task.k_row);
-                let to = (panel * steps + step) * (STEP_BYTES / 4) + half * TILE * PAIRS;
-                if keys < TILE || terms < STEP {
-                    rows.fill(0.0);
-                }
-                // SAFETY: the caller has checked K; the rows and the panels have room.
-                unsafe {
-                    for key in 0..keys {
-                        let from = from.add(key * task.k_row + step * STEP);
-                        let to = rows.as_mut_ptr().add(key * PAIRS).cast::<bf16>();
-                        copy_cells(s, from, to, terms);
-                    }
-                    for i in (0..TILE).step_by(S::LANES) {
-                        for j in (0..PAIRS).step_by(S::LANES) {
-                            let from = rows.as_ptr().add(i * PAIRS + j);
-                            let to = self.to.add(to + j * TILE + i);
-                            s.transpose_block(from, PAIRS, to, TILE);
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Values `first..first + count` as the right-hand matrix of the results.
-struct PackValues<'a, T> {
-    task: &'a Bf16AttentionTask<'a, T>,
-    first: usize,
-    count: usize,
-    to: *mut f32,
-}
-
-impl<T: RealCell> IsaKernel for PackValues<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let task = self.task;
-        let n = self.task.a.value_size;
-        let steps = self.count.div_ceil(STEP);
-        for pair in 0..steps * STEP / 2 {
-            let step = pair / (STEP / 2);
-            let inside = pair % (STEP / 2);
-            for column in (0..n.next_multiple_of(PANEL)).step_by(TILE) {
-                let columns = n.saturating_sub(column).min(TILE);
-                let mut rows = [[bf16::ZERO; TILE]; 2];
-                let panel = column / PANEL;
-                let half = column % PANEL / TILE;
-                let to = (panel * steps + step) * (STEP_BYTES / 4)
-                    + half * (STEP_BYTES / 8)
-                    + inside * TILE;
-                for (row, out) in rows.iter_mut().enumerate() {
-                    let key = 2 * pair + row;
-                    if key < self.count {
-                        let from = task.v.wrapping_add((self.first + key) * task.v_row + column);
-                        // SAFETY: the caller has checked V.
-                        unsafe { copy_cells(s, from, out.as_mut_ptr(), columns) };
-                    }
-                }
-                for at in (0..TILE).step_by(S::LANES) {
-                    // SAFETY: whole vectors of both rows; the panels have room.
-                    unsafe {
-                        let [low, high] = rows
-                            .each_ref()
-                            .map(|row| s.bits(bf16::load(s, row.as_ptr().add(at), None)));
-                        let both = s.or_i(high, s.shift_right(low, 16));
-                        s.store(self.to.add(to + at), s.of_bits(both));
-                    }
-                }
-            }
-        }
     }
 }
 

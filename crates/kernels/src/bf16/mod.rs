@@ -7,11 +7,13 @@
 //! Source: Intel, BFLOAT16 - Hardware Numerics Definition, 2018.
 
 mod attention;
+mod batched;
 mod conv;
 mod drive;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 mod pack;
+mod panels;
 mod vectors;
 mod write;
 
@@ -25,6 +27,7 @@ use crate::matrix::{MatrixSize, StridedMatrix};
 use crate::tiles::TileSums;
 
 pub use attention::attention_bf16;
+pub use batched::{BatchedReals, matmul_batched_bf16};
 pub use conv::{ConvBf16, conv_bf16};
 pub(crate) use drive::{Bf16Product, multiply, multiply_here};
 pub use pack::PackedBf16;

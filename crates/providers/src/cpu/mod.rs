@@ -186,11 +186,10 @@ impl CpuProvider {
         request: &ClaimRequest<'_>,
         index: usize,
     ) -> (NodeClaim, Option<ClaimRefusal>) {
-        let ClaimRequest { graph, facts, typical, .. } = *request;
+        let ClaimRequest { graph, facts, typical, precision, .. } = *request;
         let node = &graph.nodes[index];
         // What a session computes in changes no claim: a node that one row takes another takes too.
         let packed = None;
-        let precision = Precision::default();
         let choices = None;
         let isa = self.isa;
         let blas = None;
@@ -211,7 +210,11 @@ impl CpuProvider {
             return (claim(kernel_ns(), BODIES), None);
         }
         match KERNELS.find(&view) {
-            Ok(row) => (claim(kernel_ns(), row.name), None),
+            Ok(row) => {
+                let why = wide_reason(&view, row.name);
+                let refusal = why.map(|reason| ClaimRefusal { node: index, reason });
+                (claim(kernel_ns(), row.name), refusal)
+            }
             Err(reason) => {
                 let ns = operations * reference::OPERATION_NS + self.cost.each * 1e9;
                 let reason = format!("runs by reference: {reason}");
@@ -219,6 +222,20 @@ impl CpuProvider {
             }
         }
     }
+}
+
+/// Returns why a node is computed in FP32 where the session wants less and there are kernels for that.
+fn wide_reason(view: &CpuNodeView<'_>, found: &str) -> Option<String> {
+    let wanted = match view.precision {
+        Precision::Bf16 => "-bf16-",
+        Precision::Fp16 => "-fp16-",
+        _ => return None,
+    };
+    if found.contains(wanted) {
+        return None;
+    }
+    let reasons = KERNELS.refusals(view, wanted);
+    (!reasons.is_empty()).then(|| format!("computes in FP32: {}", reasons.join("; ")))
 }
 
 impl ExecutionProvider for CpuProvider {

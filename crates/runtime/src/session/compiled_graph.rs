@@ -13,7 +13,7 @@ use super::compiled::{
 use super::padded::PaddedAxes;
 use crate::error::RuntimeError;
 use crate::explain::reasons;
-use crate::options::SessionOptions;
+use crate::options::{Precision, SessionOptions};
 use crate::partition::{Partition, live_bytes, partition};
 use crate::provider::{
     ClaimRefusal, ClaimRequest, CompileRequest, ExecutionProvider, FallbackProviders,
@@ -88,7 +88,7 @@ impl CompiledGraph {
             _ => typical_shapes(&graph, &facts, &[]),
         };
         let typical = typical.unwrap_or_else(|| sized(&facts));
-        let claims = all_claims(&mut graph, &facts, &typical, &providers);
+        let claims = all_claims(&mut graph, &facts, &typical, &providers, options.precision);
         let mut set = ClaimSet { claims, notes: Vec::new(), failed: Vec::new() };
         let made = Self {
             live: live_bytes(&graph, &typical),
@@ -248,9 +248,10 @@ fn all_claims(
     facts: &[Option<Fact>],
     typical: &[Option<Fact>],
     providers: &[Arc<dyn ExecutionProvider>],
+    precision: Precision,
 ) -> Vec<ProviderClaims> {
     let ask = |graph: &Graph, provider: &Arc<dyn ExecutionProvider>, with_order: bool| {
-        provider.claim(&ClaimRequest { graph, facts, typical, with_order })
+        provider.claim(&ClaimRequest { graph, facts, typical, with_order, precision })
     };
     let mut first = providers.first().map(|first| ask(graph, first, true));
     if let Some(order) = first.as_mut().and_then(|first| first.order.take()) {

@@ -29,7 +29,7 @@ const MAX_PARTS: usize = 16;
 pub fn predict_fallback_ns(others: &FallbackProviders, graph: &Graph) -> Option<f64> {
     let facts = infer::facts(graph, &HashMap::new()).ok()?;
     let typical = typical_shapes(graph, &facts, &[]).unwrap_or_else(|| sized(&facts));
-    let request = ClaimRequest { graph, facts: &facts, typical: &typical, with_order: false };
+    let request = ClaimRequest { typical: &typical, ..ClaimRequest::new(graph, &facts) };
     let claims = others.0.iter().map(|provider| provider.claim(&request)).collect::<Vec<_>>();
     let live = live_bytes(graph, &typical);
     let parts = partition(graph.nodes.len(), &claims, &live, MAX_PARTS).ok()?;

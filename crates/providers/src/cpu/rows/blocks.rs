@@ -7,7 +7,7 @@ use galatea_kernels::blocks::{BlockAccuracy, BlockFormat, PackedBlocks, StoredZe
 use galatea_kernels::{GemmEpilogue, MatrixSize, StridedMatrix};
 use galatea_runtime::Precision;
 
-use super::quantized::CONTRIB_DOMAIN;
+use super::CONTRIB_DOMAIN;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, WeightBytes, pool};
 
 /// The family's rows.

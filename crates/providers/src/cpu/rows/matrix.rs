@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matrix products with constant weights.
 
 use std::sync::Arc;
 
@@ -9,19 +9,17 @@ use galatea_apple::bnns::{self, BnnsLibrary};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::bf16::{BEHIND_SUMS, Bf16Summand, PackedBf16, finish_reals, gemm_reals};
-use galatea_kernels::gemm::{
-    BatchedOperand, GemmBlocking, PackedFp16, finish, gemm_cut, gemm_fp16, matmul_batched,
-};
+use galatea_kernels::bf16::{BEHIND_SUMS, PackedBf16, finish_reals, gemm_reals};
+use galatea_kernels::gemm::{GemmBlocking, PackedFp16, finish, gemm_cut, gemm_fp16};
 use galatea_kernels::isa::Bf16Isa;
-use galatea_kernels::{
-    ActivationFunction, GemmEpilogue, MatrixJoin, MatrixSize, PackedB, ProductSize, RealSlice,
-    ResidualMatrix, StridedMatrix, Transposition,
-};
+use galatea_kernels::permute::transpose;
+use galatea_kernels::{MatrixSize, PackedB, RealSlice, StridedMatrix, Transposition};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
-use super::elementwise::fused;
+use super::CONTRIB_DOMAIN;
+use super::batched::GemmForm;
+use super::product_tail::{ProductTail, ProductTailSpec};
 use crate::cpu::halved::HalvedWeights;
 use crate::cpu::packing::ConstantMatrix;
 use crate::cpu::route::{BlasRoute, ProductMethod, ProductSubject, half_ways, ways};
@@ -37,14 +35,21 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_bf16,
-        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
+        build: |view| packed(view, PackedForm::default()),
     },
     CpuKernelRow {
         name: "gemm-bf16-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
+        supports: supports_bf16,
+        build: gemm_kernel,
+    },
+    CpuKernelRow {
+        name: "fused_gemm-bf16-packed",
+        domain: CONTRIB_DOMAIN,
+        ops: &["FusedGemm"],
         supports: |view| {
-            supports_gemm(view)?;
+            GemmForm::of(view)?;
             supports_bf16(view)
         },
         build: gemm_kernel,
@@ -61,14 +66,21 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_fp16,
-        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
+        build: |view| packed(view, PackedForm::default()),
     },
     CpuKernelRow {
         name: "gemm-fp16-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
+        supports: supports_fp16,
+        build: gemm_kernel,
+    },
+    CpuKernelRow {
+        name: "fused_gemm-fp16-packed",
+        domain: CONTRIB_DOMAIN,
+        ops: &["FusedGemm"],
         supports: |view| {
-            supports_gemm(view)?;
+            GemmForm::of(view)?;
             supports_fp16(view)
         },
         build: gemm_kernel,
@@ -85,22 +97,23 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_packed,
-        build: |view| packed(view, false, 1.0, ProductTailSpec::default()),
-    },
-    CpuKernelRow {
-        name: "matmul-f32-batched",
-        domain: ONNX_DOMAIN,
-        ops: &["MatMul"],
-        supports: |view| view.floats(&[0, 1]),
-        build: |_| {
-            Ok(Box::new(BatchedProduct { trans_b: false, last: ProductTailSpec::default() }))
-        },
+        build: |view| packed(view, PackedForm::default()),
     },
     CpuKernelRow {
         name: "gemm-f32-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
-        supports: supports_gemm,
+        supports: supports_packed,
+        build: gemm_kernel,
+    },
+    CpuKernelRow {
+        name: "fused_gemm-f32-packed",
+        domain: CONTRIB_DOMAIN,
+        ops: &["FusedGemm"],
+        supports: |view| {
+            GemmForm::of(view)?;
+            supports_packed(view)
+        },
         build: gemm_kernel,
     },
     CpuKernelRow {
@@ -110,34 +123,34 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         supports: supports_packed,
         build: fused_kernel,
     },
-    CpuKernelRow {
-        name: "fused_matmul-f32-batched",
-        domain: GALATEA_DOMAIN,
-        ops: &["FusedMatMul"],
-        supports: |view| view.floats(&[0, 1, 2, 3]),
-        build: |view| {
-            let op = view.operator::<FusedMatMul>()?;
-            Ok(Box::new(BatchedProduct { trans_b: op.trans_b, last: ProductTailSpec::of(op) }))
-        },
-    },
 ];
 
-pub(super) fn supports_gemm(view: &CpuNodeView<'_>) -> Result<(), String> {
-    let op = view.operator::<Gemm>()?;
-    if op.trans_a {
-        return Err("the kernel takes A as it is".into());
+/// A product with constant weights as its node has it.
+#[derive(Clone, Copy)]
+struct PackedForm {
+    trans_a: bool,
+    trans_b: bool,
+    /// Factor of the product.
+    factor: f32,
+    tail: ProductTailSpec,
+}
+
+impl Default for PackedForm {
+    fn default() -> Self {
+        Self { trans_a: false, trans_b: false, factor: 1.0, tail: ProductTailSpec::default() }
     }
-    supports_packed(view)
 }
 
 fn gemm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
-    let op = view.operator::<Gemm>()?;
-    packed(view, op.trans_b, op.alpha, ProductTailSpec::of_gemm(op))
+    let form = GemmForm::of(view)?;
+    let Gemm { alpha, trans_a, trans_b, .. } = form.gemm;
+    packed(view, PackedForm { trans_a, trans_b, factor: alpha, tail: form.tail() })
 }
 
 fn fused_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let op = view.operator::<FusedMatMul>()?;
-    packed(view, op.trans_b, 1.0, ProductTailSpec::of(op))
+    let (trans_b, tail) = (op.trans_b, ProductTailSpec::of(op));
+    packed(view, PackedForm { trans_b, tail, ..PackedForm::default() })
 }
 
 fn supports_bf16(view: &CpuNodeView<'_>) -> Result<(), String> {
@@ -147,6 +160,11 @@ fn supports_bf16(view: &CpuNodeView<'_>) -> Result<(), String> {
 
 fn supports_fp16(view: &CpuNodeView<'_>) -> Result<(), String> {
     view.wants(Precision::Fp16)?;
+    // FP16 halves the memory of weights. Sums stay FP32, and values are widened before they are
+    // multiplied: rounding values of a run would only cost time.
+    if view.constant(1).is_none() {
+        return Err("FP16 is widened before it is multiplied, which gains for weights only".into());
+    }
     supports_packed(view)
 }
 
@@ -160,12 +178,8 @@ pub(super) fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn packed(
-    view: &CpuNodeView<'_>,
-    trans_b: bool,
-    factor: f32,
-    last: ProductTailSpec,
-) -> Result<Box<dyn CpuKernel>, String> {
+fn packed(view: &CpuNodeView<'_>, form: PackedForm) -> Result<Box<dyn CpuKernel>, String> {
+    let PackedForm { trans_b, factor, .. } = form;
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
     let (k, n, trans) = if trans_b {
@@ -187,22 +201,35 @@ fn packed(
         }
     };
     let b = Arc::new(b);
-    let stored = (trans_b, factor);
     let halved = Arc::default();
-    Ok(Box::new(PackedProduct { b, of, last, stored, route: view.device.blas, halved }))
+    Ok(Box::new(PackedProduct { b, of, form, route: view.device.blas, halved }))
 }
 
 /// A product with constant weights, packed once.
 struct PackedProduct {
     b: Arc<PackedProductWeights>,
     of: ProductSubject,
-    last: ProductTailSpec,
-    /// True if the weights lie transposed in the model, and the factor of the result.
-    stored: (bool, f32),
+    /// How the model has it; the factor is part of the packed weights.
+    form: PackedForm,
     /// The libraries that can also multiply.
     route: Option<BlasRoute>,
     /// The weights in the model's order and half their size, once somebody else has wanted them.
     halved: Arc<HalvedWeights>,
+}
+
+/// Rows of A in a run.
+#[derive(Clone, Copy)]
+struct ProductRows {
+    count: usize,
+    /// True if A is stored transposed; the kernels multiply a copy of it.
+    transposed: bool,
+}
+
+impl ProductRows {
+    /// Elements of the copy, for rows of so many terms.
+    fn room(self, k: usize) -> usize {
+        if self.transposed { self.count * k } else { 0 }
+    }
 }
 
 /// Packed weights, by what the product computes in.
@@ -222,32 +249,44 @@ impl PackedProductWeights {
         }
     }
 
-    /// `C = epilogue(A B)` of adjacent rows.
+    /// `C = epilogue(A B)`.
     fn multiply(
         &self,
         call: &mut StepCall<'_>,
         blocking: GemmBlocking,
-        m: usize,
+        rows: ProductRows,
         tail: ProductTail,
     ) -> Result<(), OpError> {
-        let ((k, n), exec) = (self.size(), call.exec);
-        let mut scaled = Vec::new();
-        let (epilogue, beside) = tail.epilogue(call, &mut scaled)?;
+        let ((k, n), exec, m) = (self.size(), call.exec, rows.count);
+        let mut made = Vec::new();
+        let (epilogue, beside) = tail.epilogue(call, &mut made)?;
+        let room = rows.room(k);
+        let mut scratch = call.scratch_if(room)?;
+        let (turned, _) = scratch.split(room);
+        let a = match rows.transposed {
+            true => {
+                transpose(exec, call.input::<f32>(0)?, 1, k, m, turned);
+                RealSlice::Fp32(turned)
+            }
+            false => call.reals(0)?,
+        };
+        let wide = || match a {
+            RealSlice::Fp32(a) => Ok(a),
+            RealSlice::Bf16(_) => Err(OpError::new("input 0 is BF16, expected FP32")),
+        };
         match self {
             Self::Floats(b) => {
-                let a = call.input::<f32>(0)?;
+                let a = StridedMatrix::new(wide()?, k);
                 let mut c = call.output::<f32>(0)?;
-                let a = StridedMatrix::new(a, k);
                 let c = StridedMatrix::new(c.slice(), n);
                 gemm_cut(exec, blocking, m, a, b, c, &epilogue);
             }
             Self::Fp16(b) => {
-                let a = call.input::<f32>(0)?;
+                let a = wide()?;
                 let mut c = call.output::<f32>(0)?;
                 gemm_fp16(exec, m, a, k, b, c.slice(), n, &epilogue);
             }
             Self::Bf16(b) => {
-                let a = call.reals(0)?;
                 let mut c = call.output_reals(0)?;
                 let a = StridedMatrix::new(a, k);
                 let c = StridedMatrix::new(c.reals(), n);
@@ -263,100 +302,6 @@ impl PackedProductWeights {
             Self::Bf16(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
             Self::Fp16(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
         }
-    }
-}
-
-/// Operations after a matrix multiplication.
-#[derive(Clone, Copy)]
-pub(super) struct ProductTailSpec {
-    join: MatrixJoin,
-    activation: ActivationFunction,
-    /// The factor of the bias.
-    bias_factor: f32,
-}
-
-impl Default for ProductTailSpec {
-    fn default() -> Self {
-        let activation = ActivationFunction::default();
-        Self { join: MatrixJoin::default(), activation, bias_factor: 1.0 }
-    }
-}
-
-impl ProductTailSpec {
-    pub(super) fn of(op: &FusedMatMul) -> Self {
-        let join = if op.gated { MatrixJoin::Multiply } else { MatrixJoin::Add };
-        Self { join, activation: fused(op.activation), ..Self::default() }
-    }
-
-    pub(super) fn of_gemm(op: &Gemm) -> Self {
-        Self { bias_factor: op.beta, ..Self::default() }
-    }
-}
-
-/// Where the epilogue's operands come from.
-#[derive(Clone, Copy)]
-pub(super) struct ProductTail {
-    bias: bool,
-    residual: bool,
-    columns: usize,
-    last: ProductTailSpec,
-}
-
-impl ProductTail {
-    /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
-    pub(super) fn bind(
-        shapes: &NodeShapes,
-        product: &[usize],
-        last: ProductTailSpec,
-    ) -> Result<Self, String> {
-        let columns = product.last().copied().unwrap_or(1);
-        let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
-        let is_row = |bias: &[usize]| {
-            bias.iter().product::<usize>() == columns && bias.last() == Some(&columns)
-        };
-        if present(2) && !is_row(shapes.input(2)?) {
-            return Err(format!("a bias of shape {:?}", shapes.input(2)?));
-        }
-        if present(3)
-            && (shapes.input(3)?.iter().product::<usize>() != product.iter().product::<usize>()
-                || shapes.output(0)?.iter().product::<usize>() != product.iter().product::<usize>())
-        {
-            return Err(format!("a residual of shape {:?}", shapes.input(3)?));
-        }
-        Ok(Self { bias: present(2), residual: present(3), columns, last })
-    }
-
-    /// The epilogue of a call; `scaled` keeps a bias that has a factor.
-    pub(super) fn epilogue<'b, 'a: 'b>(
-        self,
-        call: &StepCall<'a>,
-        scaled: &'b mut Vec<f32>,
-    ) -> Result<(GemmEpilogue<'b>, Option<Bf16Summand<'b>>), OpError> {
-        let factor = self.last.bias_factor;
-        let bias = match self.bias {
-            false => None,
-            true if factor.to_bits() == 1.0_f32.to_bits() => Some(call.input::<f32>(2)?),
-            true => {
-                scaled.extend(call.input::<f32>(2)?.iter().map(|bias| bias * factor));
-                Some(&scaled[..])
-            }
-        };
-        let epilogue = GemmEpilogue { bias, residual: None, activation: self.last.activation };
-        if !self.residual {
-            return Ok((epilogue, None));
-        }
-        let ld = self.columns;
-        let join = self.last.join;
-        Ok(match call.reals(3)? {
-            RealSlice::Fp32(data) => {
-                let data = Some(data);
-                (
-                    GemmEpilogue { residual: Some(ResidualMatrix { data, ld, join }), ..epilogue },
-                    None,
-                )
-            }
-            RealSlice::Bf16(data) => (epilogue, Some(Bf16Summand { data: Some(data), ld, join })),
-        })
     }
 }
 
@@ -386,8 +331,8 @@ impl PackedProduct {
 
     /// A step in which a BLAS multiplies with the weights as they are in the model, and the kernels
     /// do the rest.
-    fn by_blas(&self, blas: BlasLibrary, m: usize, tail: ProductTail) -> CpuStep {
-        let (trans_b, factor) = self.stored;
+    fn by_blas(&self, blas: BlasLibrary, from: ProductRows, tail: ProductTail) -> CpuStep {
+        let (PackedForm { trans_b, factor, .. }, m) = (self.form, from.count);
         let b = Arc::clone(&self.b);
         let (k, n) = b.size();
         let (stride, orientation) = match trans_b {
@@ -397,10 +342,14 @@ impl PackedProduct {
         CpuStep::new(move |call| {
             let a = call.input::<f32>(0)?;
             let weights = call.input::<f32>(1)?;
-            let mut scaled = Vec::new();
-            let (epilogue, _) = tail.epilogue(call, &mut scaled)?;
+            let mut made = Vec::new();
+            let (epilogue, _) = tail.epilogue(call, &mut made)?;
             let mut c = call.output::<f32>(0)?;
-            let rows = Factor { data: a, stride: k, orientation: OperandOrientation::Plain };
+            let (row, turned) = match from.transposed {
+                true => (m, OperandOrientation::Transposed),
+                false => (k, OperandOrientation::Plain),
+            };
+            let rows = Factor { data: a, stride: row, orientation: turned };
             let columns = Factor { data: weights, stride, orientation };
             let sizes = BlasSizes { m, n, k };
             match blas.sgemm(
@@ -419,6 +368,11 @@ impl PackedProduct {
                 Err(_) => {
                     if let PackedProductWeights::Floats(b) = &*b {
                         let cut = GemmBlocking::Usual;
+                        let mut turned = vec![0.0; from.room(k)];
+                        if from.transposed {
+                            transpose(call.exec, a, 1, k, m, &mut turned);
+                        }
+                        let a = if from.transposed { &turned[..] } else { a };
                         let a = StridedMatrix::new(a, k);
                         let c = StridedMatrix::new(c.slice(), n);
                         gemm_cut(call.exec, cut, m, a, b, c, &epilogue);
@@ -434,7 +388,7 @@ impl PackedProduct {
     /// A step in which BNNS multiplies by the model's weights in half their size, and the kernels do
     /// the rest.
     fn by_bnns(&self, bnns: BnnsLibrary, m: usize, tail: ProductTail) -> CpuStep {
-        let ((trans_b, factor), of) = (self.stored, self.of);
+        let (PackedForm { trans_b, factor, .. }, of) = (self.form, self.of);
         let b = Arc::clone(&self.b);
         let halved = Arc::clone(&self.halved);
         let (k, n) = b.size();
@@ -445,8 +399,8 @@ impl PackedProduct {
         let step = CpuStep::new(move |call| {
             let data = HalvedWeights::elements(call.reals(0)?);
             let weights = call.input::<f32>(1)?;
-            let mut scaled = Vec::new();
-            let (epilogue, beside) = tail.epilogue(call, &mut scaled)?;
+            let mut made = Vec::new();
+            let (epilogue, beside) = tail.epilogue(call, &mut made)?;
             let mut scratch = call.scratch_if(m * n + BEHIND_SUMS)?;
             let (sums, _) = scratch.split(m * n + BEHIND_SUMS);
             let rows = bnns::BnnsFactor { data, stride: k, orientation: OperandOrientation::Plain };
@@ -461,7 +415,10 @@ impl PackedProduct {
                     Ok(())
                 }
                 // The sums are nobody's yet: the kernels compute what they would have been.
-                Err(_) => b.multiply(call, GemmBlocking::Usual, m, tail),
+                Err(_) => {
+                    let rows = ProductRows { count: m, transposed: false };
+                    b.multiply(call, GemmBlocking::Usual, rows, tail)
+                }
             }
         });
         step.with_scratch(m * n + BEHIND_SUMS)
@@ -480,23 +437,29 @@ impl CpuKernel for PackedProduct {
     ) -> Result<CpuStep, String> {
         let a = shapes.input(0)?;
         let (k, n) = self.b.size();
-        let Some((&columns, lead)) = a.split_last() else {
-            return Err("input 0 is a scalar".into());
+        let transposed = self.form.trans_a;
+        let (terms, lead) = match (a, transposed) {
+            (&[terms, count], true) => (terms, vec![count]),
+            ([lead @ .., terms], false) => (*terms, lead.to_vec()),
+            _ => return Err(format!("input 0 has shape {a:?}, not that of a matrix")),
         };
-        if columns != k {
-            return Err(format!("input 0 has {columns} columns for {k} rows"));
+        if terms != k {
+            return Err(format!("input 0 has {terms} columns for {k} rows"));
         }
-        let m: usize = lead.iter().product();
-        let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
-        let tail = ProductTail::bind(shapes, &product, self.last)?;
-        let blocking = match self.way(m, choices) {
+        let rows = ProductRows { count: lead.iter().product(), transposed };
+        let product: Vec<usize> = lead.into_iter().chain([n]).collect();
+        let tail = ProductTail::bind(shapes, &product, self.form.tail)?;
+        let blocking = match self.way(rows.count, choices) {
             ProductMethod::Kernel(blocking) => blocking,
-            ProductMethod::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
-            ProductMethod::Bnns(bnns) => return Ok(self.by_bnns(bnns, m, tail)),
+            ProductMethod::Blas(blas) => return Ok(self.by_blas(blas, rows, tail)),
+            ProductMethod::Bnns(bnns) if !transposed => {
+                return Ok(self.by_bnns(bnns, rows.count, tail));
+            }
+            ProductMethod::Bnns(_) => GemmBlocking::Usual,
         };
         let b = Arc::clone(&self.b);
-        let step = CpuStep::new(move |call| b.multiply(call, blocking, m, tail));
-        Ok(step.without(&[1]))
+        let step = CpuStep::new(move |call| b.multiply(call, blocking, rows, tail));
+        Ok(step.without(&[1]).with_scratch(rows.room(k)))
     }
 
     fn halves(&self, _shapes: &NodeShapes) -> Bf16Operands {
@@ -505,7 +468,7 @@ impl CpuKernel for PackedProduct {
                 Bf16Operands::default()
             }
             // Rows of BF16 are read in pairs.
-            PackedProductWeights::Bf16(b) if b.k().is_multiple_of(2) => {
+            PackedProductWeights::Bf16(b) if b.k().is_multiple_of(2) && !self.form.trans_a => {
                 Bf16Operands { inputs: &[0, 3], output: true, together: false }
             }
             PackedProductWeights::Bf16(_) => {
@@ -516,76 +479,5 @@ impl CpuKernel for PackedProduct {
 
     fn weight_bytes(&self) -> WeightBytes {
         self.b.weight_bytes()
-    }
-}
-
-/// A product of two values of the run.
-struct BatchedProduct {
-    trans_b: bool,
-    last: ProductTailSpec,
-}
-
-/// Where each matrix of a batch starts in an operand whose leading axes are `own`.
-pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Option<Vec<usize>> {
-    let missing = batch.len().checked_sub(own.len())?;
-    let mut offsets = vec![0];
-    let mut step = matrix;
-    for (axis, &len) in batch.iter().enumerate().rev() {
-        let length = axis.checked_sub(missing).map_or(1, |axis| own[axis]);
-        if length != len && length != 1 {
-            return None;
-        }
-        let stride = if length == len { step } else { 0 };
-        offsets = (0..len).flat_map(|at| offsets.iter().map(move |o| at * stride + o)).collect();
-        step *= length;
-    }
-    Some(offsets)
-}
-
-impl CpuKernel for BatchedProduct {
-    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
-        let a = shapes.input(0)?;
-        let b = shapes.input(1)?;
-        let ([a_lead @ .., m, k], [b_lead @ .., b_rows, b_columns]) = (a, b) else {
-            return Err("an operand has fewer than two axes".into());
-        };
-        let m = *m;
-        let k = *k;
-        let b_ld = *b_columns;
-        let (bk, n) = if self.trans_b { (*b_columns, *b_rows) } else { (*b_rows, *b_columns) };
-        if bk != k {
-            return Err(format!("input 0 has {k} columns for {bk} rows"));
-        }
-        let lead = galatea_tensor::broadcast_shapes(a_lead, b_lead).map_err(|e| e.to_string())?;
-        let a_offsets = batch_offsets(a_lead, &lead, m * k).ok_or("input 0 does not broadcast")?;
-        let b_offsets = batch_offsets(b_lead, &lead, k * n).ok_or("input 1 does not broadcast")?;
-        let product: Vec<usize> = lead.iter().copied().chain([m, n]).collect();
-        let tail = ProductTail::bind(shapes, &product, self.last)?;
-        let trans = if self.trans_b { Transposition::Yes } else { Transposition::No };
-        Ok(CpuStep::new(move |call| {
-            let a = call.input::<f32>(0)?;
-            let b = call.input::<f32>(1)?;
-            let mut scaled = Vec::new();
-            let (epilogue, _) = tail.epilogue(call, &mut scaled)?;
-            let mut c = call.output::<f32>(0)?;
-            let a =
-                BatchedOperand { data: a, offsets: &a_offsets, ld: k, trans: Transposition::No };
-            let b = BatchedOperand { data: b, offsets: &b_offsets, ld: b_ld, trans };
-            matmul_batched(call.exec, ProductSize { m, k, n }, a, b, c.slice(), &epilogue);
-            Ok(())
-        }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_broadcast() {
-        assert_eq!(batch_offsets(&[2, 1], &[2, 3], 10).unwrap(), [0, 0, 0, 10, 10, 10]);
-        assert_eq!(batch_offsets(&[3], &[2, 3], 10).unwrap(), [0, 10, 20, 0, 10, 20]);
-        assert_eq!(batch_offsets(&[], &[], 10).unwrap(), [0]);
-        assert_eq!(batch_offsets(&[2], &[3], 1), None);
     }
 }

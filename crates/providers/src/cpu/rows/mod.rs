@@ -1,6 +1,7 @@
 //! The kernel rows, one file per family of operators.
 
 mod attention;
+mod batched;
 mod block_mat_mul;
 mod blocks;
 mod chain;
@@ -13,6 +14,7 @@ mod matrix;
 mod movement;
 mod normalize;
 mod paged_attention;
+mod product_tail;
 mod quantized;
 mod quantized_image;
 mod recurrent;
@@ -29,6 +31,9 @@ use galatea_runtime::KernelTable;
 
 use super::CpuKernels;
 
+/// The domain of ONNX Runtime's own operators.
+const CONTRIB_DOMAIN: &str = "com.microsoft";
+
 /// The rows of every family of operators.
 pub const KERNELS: KernelTable<CpuKernels> = KernelTable(&[
     attention::ROWS,
@@ -43,6 +48,8 @@ pub const KERNELS: KernelTable<CpuKernels> = KernelTable(&[
     // Before dense products, whose nodes they take where zeros are many.
     sparse::ROWS,
     matrix::ROWS,
+    // Products with constant weights are those before.
+    batched::ROWS,
     movement::ROWS,
     normalize::ROWS,
     paged_attention::ROWS,

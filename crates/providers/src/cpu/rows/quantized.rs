@@ -15,13 +15,11 @@ use galatea_kernels::isa::DotIsa;
 use galatea_kernels::{KernelContext, ProductSize};
 use galatea_tensor::{DataType, Tensor};
 
-use super::matrix::batch_offsets;
+use super::CONTRIB_DOMAIN;
+use super::batched::batch_offsets;
 use crate::cpu::{
     CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall, WeightBytes,
 };
-
-/// ONNX Runtime's own domain.
-pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
 
 /// Where the parts of a product are among the inputs.
 #[derive(Clone, Copy, Debug)]

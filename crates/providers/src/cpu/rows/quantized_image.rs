@@ -18,10 +18,11 @@ use galatea_kernels::permute::permute;
 use galatea_kernels::{Isa, KernelContext};
 use galatea_tensor::Tensor;
 
+use super::CONTRIB_DOMAIN;
 use super::image::{ImageShape, leading, ones};
 use super::quantized::{
-    CONTRIB_DOMAIN, QuantizedResult, byte_type, constant_scale, constant_zero, is_signed, limits,
-    zero_in, zero_points,
+    QuantizedResult, byte_type, constant_scale, constant_zero, is_signed, limits, zero_in,
+    zero_points,
 };
 use crate::cpu::{
     CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall, WeightBytes,

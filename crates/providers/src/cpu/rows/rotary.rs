@@ -6,7 +6,7 @@ use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_kernels::attention::{HeadRows, HeadStrides};
 use galatea_kernels::rotary::{HeadRotation, RotarySizes as Sizes, turn_rows};
 
-use super::quantized::CONTRIB_DOMAIN;
+use super::CONTRIB_DOMAIN;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes, StepCall};
 
 /// The family's rows.

@@ -10,7 +10,9 @@ use galatea_kernels::{StridedMatrix, Transposition};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
-use super::matrix::{ProductTail, ProductTailSpec, supports_gemm, supports_packed};
+use super::batched::GemmForm;
+use super::matrix::supports_packed;
+use super::product_tail::{ProductTail, ProductTailSpec};
 use crate::cpu::packing::ConstantMatrix;
 use crate::cpu::route::{ProductMethod, ways};
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, WeightBytes};
@@ -32,13 +34,16 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
         supports: |view| {
-            supports_gemm(view)?;
+            supports_packed(view)?;
             let op = view.operator::<Gemm>()?;
+            if op.trans_a {
+                return Err("the kernel takes A as it is".into());
+            }
             SparseWeights::of(view, orientation(op.trans_b), op.alpha).map(drop)
         },
         build: |view| {
-            let op = view.operator::<Gemm>()?;
-            product(view, orientation(op.trans_b), op.alpha, ProductTailSpec::of_gemm(op))
+            let form = GemmForm::of(view)?;
+            product(view, orientation(form.gemm.trans_b), form.gemm.alpha, form.tail())
         },
     },
     CpuKernelRow {
@@ -164,8 +169,8 @@ impl CpuKernel for SparseProduct {
         let b = Arc::clone(&self.b);
         let step = CpuStep::new(move |call| {
             let a = StridedMatrix::new(call.input::<f32>(0)?, k);
-            let mut scaled = Vec::new();
-            let (epilogue, _) = tail.epilogue(call, &mut scaled)?;
+            let mut made = Vec::new();
+            let (epilogue, _) = tail.epilogue(call, &mut made)?;
             let mut c = call.output::<f32>(0)?;
             gemm_sparse(call.exec, m, a, &b, StridedMatrix::new(c.slice(), n), &epilogue);
             Ok(())

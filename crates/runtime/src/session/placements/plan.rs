@@ -123,6 +123,7 @@ impl PlacementSet {
             facts: &own.facts,
             typical: &facts,
             with_order: false,
+            precision: own.options.precision,
         };
         let mut claims: Vec<ProviderClaims> =
             own.providers.iter().map(|provider| provider.claim(&request)).collect();
