@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::arguments::{number, path, purpose};
 use super::language_choices::ContextLength;
-use super::{complain, engine, say};
+use super::{complain, engine, harmless, say};
 
 /// Command line of `galatea chat`.
 #[derive(Debug, Args)]
@@ -302,6 +302,7 @@ fn lines() -> Receiver<String> {
 
 /// Prints without a line break. A closed standard output is not an error of the program.
 fn show(text: &str) {
+    let text = harmless(text);
     let mut out = stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }

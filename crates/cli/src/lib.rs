@@ -67,6 +67,7 @@ mod tune_subject;
 mod usage;
 mod write_chip;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -292,8 +293,26 @@ fn limit_values() {
     limits::set(GraphLimits { value_bytes: usual.value_bytes.min(memory), ..usual }).ok();
 }
 
+/// Returns a text without control characters but line breaks and tabs: names in files of models, and texts that models
+/// write, must not steer the terminal. Each becomes a form that can be read, such as `\u{1b}`.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for sign in text.chars() {
+        match steers(sign) {
+            true => shown.extend(sign.escape_default()),
+            false => shown.push(sign),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Prints for the user. A closed standard output is not an error of the program.
 pub(crate) fn say(text: &str) {
+    let text = harmless(text);
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
     out.flush().ok();
@@ -301,6 +320,7 @@ pub(crate) fn say(text: &str) {
 
 /// Prints a complaint for the user.
 pub(crate) fn complain(text: &str) {
+    let text = harmless(text);
     let mut out = std::io::stderr().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
 }

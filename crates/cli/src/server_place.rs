@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
 use clap::Args;
+use galatea_server::secret_file::read_secret_file;
 use galatea_server::tls::{self, ClientTrust};
 use rustls::pki_types::ServerName;
 
@@ -31,7 +33,7 @@ pub(super) struct ClientArguments {
         long = "header",
         value_name = "NAME:VALUE",
         value_parser = header,
-        help = "header of each request, such as for restricted endpoints; repeatable"
+        help = "header of each request, such as for restricted endpoints; @FILE for a file of such a line, which other users of the machine do not see; repeatable"
     )]
     headers: Vec<(String, String)>,
 }
@@ -88,15 +90,22 @@ pub(super) fn http_place(given: &str) -> Result<HostPort, String> {
     place(given, HTTP_PORT)
 }
 
-/// Name and value of a header.
+/// Name and value of a header, or of that in a file behind an `@`.
 fn header(given: &str) -> Result<(String, String), String> {
+    let of_file = given.strip_prefix('@').map(|path| read_secret_file("header", Path::new(path)));
+    let of_file = of_file.transpose()?;
+    let given = of_file.as_deref().map_or(given, str::trim);
     let fits = |name: &str, value: &str| {
         let name_fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         !name.is_empty() && name.bytes().all(name_fits) && !value.contains(char::is_control)
     };
     let found = given.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
     let found = found.filter(|(name, value)| fits(name, value));
-    let wrong = || format!("expects NAME:VALUE, got '{given}'");
+    // What stands in a file may be a secret, and an error is shown to everybody.
+    let wrong = || match of_file {
+        Some(_) => "expects one line NAME:VALUE in the file".to_owned(),
+        None => format!("expects NAME:VALUE, got '{given}'"),
+    };
     found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(wrong)
 }
 
@@ -186,6 +195,22 @@ mod tests {
         for wrong in ["", "x", ":v", "a b:c", "a:b\r\nc: d"] {
             assert!(header(wrong).unwrap_err().contains("NAME:VALUE"), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_header_may_stand_in_a_file_that_nobody_else_reads() {
+        use std::os::unix::fs::PermissionsExt;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let given = format!("@{}", file.path().display());
+        std::fs::write(file.path(), "Authorization: Bearer secret\n").unwrap();
+        let found = header(&given).unwrap();
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("Authorization", "Bearer secret"));
+        std::fs::write(file.path(), "secret").unwrap();
+        let error = header(&given).unwrap_err();
+        assert!(error.contains("NAME:VALUE") && !error.contains("secret"), "{error}");
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(header(&given).unwrap_err().contains("0600"));
+        assert!(header("@/no/such/file").is_err());
     }
 
     /// A front end with TLS that answers one request with what it was asked.

@@ -58,6 +58,8 @@ pub struct ServerState {
     connections: Arc<InFlightCounter>,
     connections_open: Arc<ConnectionCount>,
     body_budget: Arc<BodyBudget>,
+    /// Memory of answers that clients have not read yet.
+    answer_budget: BodyBudget,
     host: Option<HostMonitor>,
     gpus: Option<GpuMeters>,
     metrics: MetricsConfig,
@@ -96,6 +98,7 @@ impl ServerState {
             connections: Arc::default(),
             connections_open: Arc::new(ConnectionCount::new(listen::descriptors())),
             body_budget: Arc::new(BodyBudget::of_machine(machine_memory_bytes())),
+            answer_budget: BodyBudget::of_machine(machine_memory_bytes()),
         }
     }
 
@@ -265,6 +268,12 @@ impl ServerState {
     /// Returns the count of open connections.
     pub(crate) fn connections_open(&self) -> &Arc<ConnectionCount> {
         &self.connections_open
+    }
+
+    /// Returns the memory that answers share which their clients have not read yet.
+    #[must_use]
+    pub(crate) fn answer_budget(&self) -> &BodyBudget {
+        &self.answer_budget
     }
 
     /// Returns the memory for bodies that have not come as a whole.

@@ -44,6 +44,24 @@ impl BodyBudget {
         )
     }
 
+    /// Takes what so many bytes need, all at once, as soon as it is free.
+    ///
+    /// # Errors
+    /// Fails when not enough becomes free in time.
+    pub async fn take(&self, bytes: usize) -> Result<BodyLease, BudgetExhausted> {
+        let mut lease = self.begin();
+        let steps = bytes.saturating_sub(FREE_BYTES).div_ceil(STEP_BYTES).min(self.most_steps);
+        let Ok(wanted) = u32::try_from(steps) else { return Err(BudgetExhausted) };
+        if wanted > 0 {
+            let free = Arc::clone(&self.steps).acquire_many_owned(wanted);
+            // The semaphore is never closed.
+            let taken = tokio::time::timeout(PATIENCE, free).await;
+            let Ok(Ok(taken)) = taken else { return Err(BudgetExhausted) };
+            lease.add(taken);
+        }
+        Ok(lease)
+    }
+
     /// Begins a body.
     #[must_use]
     pub fn begin(&self) -> BodyLease {
@@ -149,6 +167,20 @@ mod tests {
         huge.cover(1 << 30).unwrap();
         assert_eq!(budget.steps.available_permits(), 2);
         assert_eq!(BodyLease::default().room(usize::MAX), Some(usize::MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_nobody_reads_leave_no_room_for_others() {
+        let budget = BodyBudget::new(8 << 20);
+        let short = budget.take(FREE_BYTES).await.unwrap();
+        assert_eq!(budget.steps.available_permits(), 8);
+        let unread = budget.take(6 << 20).await.unwrap();
+        assert_eq!(budget.steps.available_permits(), 2);
+        assert_eq!(budget.take(3 << 20).await.unwrap_err(), BudgetExhausted);
+        drop((short, unread));
+        // One answer that is longer than the budget may leave.
+        drop(budget.take(usize::MAX).await.unwrap());
+        assert_eq!(budget.steps.available_permits(), 8);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use galatea_cli::grpc_client::connect;
 use galatea_server::grpc::proto::inference::ModelInferRequest;
 use serde_json::json;
 
-use crate::client::{json_of, post};
+use crate::client::{exchange, json_of, parts, post, request};
 use crate::encoders::write_encoder;
 use crate::speller::{self, CONTEXT, write_checkpoint};
 use crate::{Fixture, flags, repository, simple_request, start};
@@ -86,5 +86,32 @@ fn long_texts_of_encoders_are_refused_or_cut_as_their_requests_say() {
         json_of(&body)["data"].clone()
     };
     assert_eq!(cut(&long), cut("a5 a6 a5 a6 a5 a6 a5 a6 a5"));
+    assert!(fixture.stop());
+}
+
+#[test]
+fn settings_are_short_and_refused_before_they_come() {
+    let fixture = start(&[]);
+    for path in ["/v2/logging", "/v2/repository/models/simple/unload", "/v2/repository/index"] {
+        // Nothing follows the head: it is refused for its length alone, and not asked for.
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\
+             Expect: 100-continue\r\n\r\n"
+        );
+        let answer = exchange(fixture.http(), head.as_bytes());
+        let (status, _, body) = parts(&answer);
+        assert!(!answer.contains("100 Continue"), "{answer}");
+        assert!(status == 400 && body.contains("maximum allowed size of 4194304"), "{answer}");
+    }
+    assert!(fixture.stop());
+}
+
+#[test]
+fn encoded_letters_of_model_names_are_names() {
+    let fixture = start(&[]);
+    let answer = exchange(fixture.http(), &request("GET", "/v2/models/s%69mple/ready", ""));
+    assert_eq!(parts(&answer).0, 200, "{answer}");
+    let answer = exchange(fixture.http(), &request("GET", "/v2/models/s%6xmple/ready", ""));
+    assert_ne!(parts(&answer).0, 200, "{answer}");
     assert!(fixture.stop());
 }

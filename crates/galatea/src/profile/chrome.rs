@@ -43,7 +43,12 @@ impl ChromeFile {
 
     fn within(path: &Path, most: u64) -> io::Result<Self> {
         let waiting = b"{\"traceEvents\":[".to_vec();
-        let file = File::create(path)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        // Names of models and of requests are in it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
         let bytes = waiting.len() as u64;
         let empty = true;
         let flushed = Instant::now();

@@ -10,6 +10,7 @@ use galatea_tensor::DataType;
 use super::encode::{OutputPlan, RequestedOutput};
 use super::endpoints::CallContext;
 use crate::app::{ClientLimits, ServerState};
+use crate::body_budget::BodyLease;
 use crate::json::{JsonDocument, JsonKind, JsonValue, MAX_DEPTH, ParseError};
 use crate::shm::{RegionWindow, SharedMemory};
 use crate::tensor_wire::{element_count, shape_text};
@@ -59,7 +60,9 @@ pub(super) fn decode(
     json_bytes: usize,
 ) -> Result<(InferenceRequest, OutputPlan), ServingError> {
     let text = body.get(..json_bytes).unwrap_or(&[]);
-    let document = json_document(text, call.app.limits())?;
+    check_json_size(text, call.app.limits())?;
+    let _memory = parse_memory(call, json_bytes)?;
+    let document = JsonDocument::parse(text).map_err(json_error)?;
     let root = document.root();
     let mut request = InferenceRequest {
         model_name: call.model.to_owned(),
@@ -90,6 +93,32 @@ pub(super) fn decode(
         read_outputs(root, call.app.shared_memory(), &mut request, &mut plan)?;
     }
     Ok((request, plan))
+}
+
+/// Bytes that the values of a JSON text may take for each of its bytes.
+const VALUE_BYTES: usize = 9;
+
+/// Longest JSON text that came as it is whose values count for nothing.
+const MAX_UNCOUNTED_BYTES: usize = 8 << 20;
+
+/// Takes the memory for the values of a JSON text from what bodies share, where the text is long or was compressed: a
+/// few bytes may stand for many.
+///
+/// # Errors
+/// UNAVAILABLE where others have taken it.
+pub(super) fn parse_memory(
+    call: &CallContext<'_>,
+    json_bytes: usize,
+) -> Result<BodyLease, ServingError> {
+    let compressed = call.head.header("content-encoding").is_some();
+    if !compressed && json_bytes <= MAX_UNCOUNTED_BYTES {
+        return Ok(BodyLease::default());
+    }
+    let mut lease = call.app.body_budget().begin();
+    lease.cover(json_bytes.saturating_mul(VALUE_BYTES)).map_err(|_| {
+        ServingError::unavailable("other requests take all memory for JSON; try again")
+    })?;
+    Ok(lease)
 }
 
 const NO_STRING: &str = "attempt to access JSON non-string as string";
@@ -376,7 +405,10 @@ fn json_tensor(
             limits.max_input_bytes
         )));
     }
-    let mut out = Vec::with_capacity(bytes);
+    let mut out = Vec::new();
+    out.try_reserve_exact(bytes).map_err(|_| {
+        ServingError::unavailable(format!("no memory for the {bytes} bytes of input '{name}'"))
+    })?;
     if !matches!(data.kind(), JsonKind::Array(_)) {
         return Err(unable("data", NO_ARRAY));
     }

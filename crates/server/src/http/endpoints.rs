@@ -152,6 +152,13 @@ pub struct Endpoint {
     pub handler: fn(&CallContext<'_>) -> EndpointReply,
 }
 
+impl Endpoint {
+    /// Whether its body may bring files of a model.
+    pub(super) fn loads(&self) -> bool {
+        self.pattern.ends_with("/load") || self.pattern.starts_with("/models")
+    }
+}
+
 /// A row with what its pattern took from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundEndpoint<'a> {

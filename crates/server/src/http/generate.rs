@@ -17,7 +17,7 @@ use galatea_tensor::OrderedMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
-use super::decode::{json_document, parameter, values};
+use super::decode::{check_json_size, json_error, parameter, parse_memory, values};
 use super::encode::{write_data, write_parameter};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
@@ -272,7 +272,9 @@ fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest,
             "Unsupported content-encoding, only 'identity' is supported.",
         ));
     }
-    let document = json_document(&call.body, call.app.limits())?;
+    check_json_size(&call.body, call.app.limits())?;
+    let _memory = parse_memory(call, call.body.len())?;
+    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
     let mut reader = MemberReader {
         call,
         inputs: model.inputs(),

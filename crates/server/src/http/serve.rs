@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use galatea_serving::text_beginning;
 use tracing::Level;
 
 use super::cors::{self, EndpointPurpose, PageAdmission};
@@ -13,6 +14,7 @@ use super::tables;
 use super::target::{EndpointRouter, EndpointTarget, ReceivedRequest, RouteTarget, TargetKind};
 use super::wire::{self, HttpConnection, ReadError};
 use crate::app::ServerState;
+use crate::body_budget::{BodyLease, BudgetExhausted};
 use crate::connection_count::ConnectionRest;
 use crate::listen::ConnectionPeer;
 use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
@@ -100,7 +102,7 @@ async fn requests(
                 let unread = wire::has_body(&head)?;
                 let goes_on = answer_at_once(app, connection, &head, &response, unread).await?;
                 if let Some(start) = start {
-                    log(&head, &response, start);
+                    log(&head, &response, start, peer);
                 }
                 if goes_on {
                     continue;
@@ -115,7 +117,7 @@ async fn requests(
                 let unread = connection.skip_body(&head).await?;
                 let goes_on = answer_at_once(app, connection, &head, &response, unread).await?;
                 if let Some(start) = start {
-                    log(&head, &response, start);
+                    log(&head, &response, start, peer);
                 }
                 if goes_on {
                     continue;
@@ -123,6 +125,7 @@ async fn requests(
                 break;
             }
         };
+        connection.limit_body(target.most_body_bytes());
         let body = connection.body(&head).await.map_err(|error| grant.apply_to_error(error))?;
         let arrival = received.map(|start| RequestArrival { start, end: Instant::now() });
         let client = RequestClient { pass: pass.as_ref(), address: peer.address };
@@ -144,6 +147,14 @@ async fn requests(
         if let Some(trace) = &response.trace {
             trace.stamp(trace::HTTP_SEND_START);
         }
+        let _unsent = match app.answer_budget().take(response.body_bytes()).await {
+            Ok(lease) => lease,
+            Err(BudgetExhausted) => {
+                response = unsent_answer();
+                grant.apply(&mut response);
+                BodyLease::default()
+            }
+        };
         connection.send(&response, head.old, close).await?;
         if let Some(pieces) = &mut response.pieces {
             connection.send_pieces(pieces, head.old).await?;
@@ -152,7 +163,7 @@ async fn requests(
             trace.stamp(trace::HTTP_SEND_END);
         }
         if let Some(start) = start {
-            log(&head, &response, start);
+            log(&head, &response, start, peer);
         }
         if close {
             break;
@@ -190,13 +201,26 @@ async fn answer_at_once(
     Ok(!close)
 }
 
+/// The answer in the place of one for which there is no memory beside those that other clients have not read yet.
+fn unsent_answer() -> HttpResponse {
+    let text = "answers that other clients have not read yet take all memory for them; try again";
+    HttpResponse::error(503, ContentType::Json, text).with_header("Retry-After", "1")
+}
+
 /// A line of the access log, behind the answer.
-fn log(head: &HttpHead, response: &HttpResponse, start: Instant) {
+fn log(head: &HttpHead, response: &HttpResponse, start: Instant, peer: ConnectionPeer) {
     let seconds = start.elapsed().as_secs_f64();
     let method = head.method_name();
     let path = head.path();
-    tracing::debug!("HTTP request: {method} {path} {} {seconds:.6} s", response.status());
+    let status = response.status();
+    let peer = peer.address.map_or_else(|| "a socket".to_owned(), |address| address.to_string());
+    let id = head.header("x-request-id").map(|id| text_beginning(id, MAX_LOGGED_ID_BYTES));
+    let id = id.map(|id| format!(", id '{id}'")).unwrap_or_default();
+    tracing::debug!("HTTP request: {method} {path} {status} {seconds:.6} s, from {peer}{id}");
 }
+
+/// The most bytes of a client's own id of a request that are logged.
+const MAX_LOGGED_ID_BYTES: usize = 128;
 
 fn find(head: &HttpHead) -> RouteTarget<'_> {
     let path = head.path();

@@ -1,5 +1,6 @@
 //! Target of a request, known from its head alone: found once, checked before the body is read, answered after.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,6 +18,8 @@ use crate::openai::error::ApiError;
 
 /// Bodies beyond this size are decoded where blocking is allowed.
 const LARGE_BODY_BYTES: usize = 1 << 20;
+/// The most bytes of a body that neither infers nor brings files of a model.
+const MAX_SETTING_BYTES: u64 = 4 << 20;
 
 /// Finds targets of the requests of a front end.
 pub(super) trait EndpointRouter: Send + Sync + 'static {
@@ -146,6 +149,16 @@ pub(super) struct ReceivedRequest<'a> {
 }
 
 impl ReadyTarget<'_> {
+    /// The most bytes of a body: those of tensors, texts and files of models may be long, settings are short.
+    pub(super) fn most_body_bytes(&self) -> u64 {
+        let Self::Endpoint(target) = self else { return MAX_SETTING_BYTES };
+        match target.found.row.category {
+            EndpointCategory::Inference => u64::MAX,
+            EndpointCategory::ModelRepository if target.found.row.loads() => u64::MAX,
+            _ => MAX_SETTING_BYTES,
+        }
+    }
+
     /// Gives the answer, or what it waits for.
     pub(super) fn answer(&self, request: ReceivedRequest<'_>) -> EndpointReply {
         let target = match self {
@@ -156,12 +169,13 @@ impl ReadyTarget<'_> {
             Self::Endpoint(target) => target,
         };
         let found = &target.found;
+        let model = decoded(found.model);
         let large = request.body.len() > LARGE_BODY_BYTES;
         let call = CallContext {
             app: request.app,
             head: request.head,
             body: request.body,
-            model: found.model,
+            model: &model,
             version: found.version,
             in_repository: found.in_repository,
             dialect: target.dialect,
@@ -173,6 +187,55 @@ impl ReadyTarget<'_> {
             tokio::task::block_in_place(|| (found.row.handler)(&call))
         } else {
             (found.row.handler)(&call)
+        }
+    }
+}
+
+/// Decodes a name of a path in which `%` and two digits stand for a byte. What is no such form stays as it is, and so
+/// does a name that is no UTF-8 then.
+fn decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return Cow::Borrowed(name);
+    }
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((&first, others)) = rest.split_first() {
+        let byte = digit(others.first()).zip(digit(others.get(1)));
+        let byte = byte.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match byte.filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = others.get(2..).unwrap_or(&[]);
+            }
+            None => {
+                bytes.push(first);
+                rest = others;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_letters_of_names_are_decoded_and_other_signs_stay() {
+        for (given, expected) in [
+            ("simple", "simple"),
+            ("a%5Fb", "a_b"),
+            ("my%20model", "my model"),
+            ("%e2%82%ac", "\u{20ac}"),
+            ("100%", "100%"),
+            ("a%2", "a%2"),
+            ("a%zz", "a%zz"),
+            ("%ff", "%ff"),
+            ("%", "%"),
+            ("%2541", "%41"),
+        ] {
+            assert_eq!(decoded(given), expected, "{given}");
         }
     }
 }

@@ -91,6 +91,8 @@ pub(super) struct HttpConnection<S> {
     pace: ReadDeadline,
     /// Memory for bodies that have not come as a whole; none where it is not bounded.
     budget: Option<Arc<BodyBudget>>,
+    /// Longest body of the request that is being read.
+    most_body: u64,
 }
 
 /// Until when more of a request must have come.
@@ -125,12 +127,24 @@ impl ReadDeadline {
 impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     pub(super) fn new(stream: S) -> Self {
         let ahead = BytesMut::new();
-        Self { stream, ahead, out: Vec::new(), pace: ReadDeadline::start(), budget: None }
+        Self {
+            stream,
+            ahead,
+            out: Vec::new(),
+            pace: ReadDeadline::start(),
+            budget: None,
+            most_body: MAX_BODY_BYTES,
+        }
     }
 
     /// The same connection, whose bodies share memory with those of others.
     pub(super) fn with_budget(self, budget: Arc<BodyBudget>) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// Lets the next bodies have so many bytes at most.
+    pub(super) fn limit_body(&mut self, most_bytes: u64) {
+        self.most_body = most_bytes.min(MAX_BODY_BYTES);
     }
 
     /// Reads the next head; none when the peer closed between requests.
@@ -189,6 +203,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         if framing == BodyFraming::Length(0) {
             return Ok(Bytes::new());
         }
+        if let BodyFraming::Length(length) = framing
+            && length > self.most_body
+        {
+            return Err(too_long(length, self.most_body));
+        }
         if waits_for_leave(head) && self.ahead.is_empty() {
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
@@ -213,10 +232,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
 
     /// `tensor_at` is where the first tensor begins in the body.
     async fn body_of_length(&mut self, length: u64, tensor_at: usize) -> Result<Bytes, ReadError> {
-        if length > MAX_BODY_BYTES {
-            return Err(too_long(length));
+        let most = self.most_body;
+        if length > most {
+            return Err(too_long(length, most));
         }
-        let length = usize::try_from(length).map_err(|_| too_long(length))?;
+        let length = usize::try_from(length).map_err(|_| too_long(length, most))?;
         if length > PLACED_BODY_BYTES && length > self.ahead.len() {
             return self.placed_body(length, tensor_at).await;
         }
@@ -293,10 +313,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
                 )));
             }
             let total = size.saturating_add(body.len() as u64);
-            if total > MAX_BODY_BYTES {
-                return Err(too_long(total));
+            if total > self.most_body {
+                return Err(too_long(total, self.most_body));
             }
-            let mut missing = usize::try_from(size).map_err(|_| too_long(size))?;
+            let mut missing = usize::try_from(size).map_err(|_| too_long(size, self.most_body))?;
             while missing > 0 {
                 let room = self.room(&mut lease, body.len()).await?;
                 self.fill(missing.min(EAGER_BODY_BYTES).min(room)).await?;
@@ -551,9 +571,9 @@ fn crowded() -> ReadError {
     ReadError::Refused(response.with_header("Retry-After", "1"))
 }
 
-fn too_long(length: u64) -> ReadError {
+fn too_long(length: u64, most: u64) -> ReadError {
     refused(&format!(
-        "request body of {length} bytes exceeds the maximum allowed size of {MAX_BODY_BYTES} bytes"
+        "request body of {length} bytes exceeds the maximum allowed size of {most} bytes"
     ))
 }
 

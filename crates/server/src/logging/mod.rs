@@ -104,7 +104,14 @@ impl LogFile {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
+    private(File::options().create(true).append(true)).open(path)
+}
+
+/// Lets nobody but their owner read files that are created: names, addresses and texts of clients may be in them.
+pub(crate) fn private(options: &mut std::fs::OpenOptions) -> &mut std::fs::OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 /// The log of the process.

@@ -11,6 +11,7 @@ use galatea_tensor::OrderedMap;
 
 use super::settings::CountMark;
 use crate::json;
+use crate::logging::private;
 
 /// Traces that may wait for the disk; when it is slower for long, requests wait for it.
 const QUEUE: usize = 1024;
@@ -121,7 +122,9 @@ struct GrowingArray {
 
 impl GrowingArray {
     fn create(path: &str) -> io::Result<Self> {
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(
+            private(File::options().write(true).create(true).truncate(true)).open(path)?,
+        );
         out.write_all(b"[")?;
         Ok(Self { out, empty: true })
     }
