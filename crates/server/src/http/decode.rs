@@ -426,8 +426,8 @@ fn json_strings(data: JsonValue<'_>) -> Result<Vec<u8>, ServingError> {
     if !matches!(data.kind(), JsonKind::Array(_)) {
         return Err(unable("data", NO_ARRAY));
     }
-    let mut out = Vec::new();
-    append(data, DataType::Bytes, &mut out, &mut usize::MAX)?;
+    let (mut out, mut unlimited) = (Vec::new(), usize::MAX);
+    append(data, DataType::Bytes, &mut out, &mut unlimited)?;
     Ok(out)
 }
 

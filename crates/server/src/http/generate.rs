@@ -21,7 +21,7 @@ use super::decode::{check_json_size, json_error, parameter, parse_memory, values
 use super::encode::{write_data, write_parameter};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
-use crate::json::{self, JsonKind, JsonValue};
+use crate::json::{self, JsonDocument, JsonKind, JsonValue};
 use crate::tasks::boxed;
 
 /// Member whose members are taken as those of the request.

@@ -17,10 +17,6 @@ pub(super) type TokenRows = [Vec<i32>];
 
 impl TokenScores {
     /// Scores of one text.
-    pub(super) fn row(&self, text: usize) -> &[f32] {
-        &self.values[text * self.words..(text + 1) * self.words]
-    }
-
     pub(super) fn row_mut(&mut self, text: usize) -> &mut [f32] {
         &mut self.values[text * self.words..(text + 1) * self.words]
     }
@@ -123,6 +119,6 @@ mod tests {
         let mut scores = TokenScores { values: vec![0.0, 0.0, 1e4, 0.0], words: 2 };
         scores.log_softmax();
         assert!((scores.values[0] + std::f32::consts::LN_2).abs() < 1e-6);
-        assert_eq!(scores.row(1), [0.0, -1e4]);
+        assert_eq!(scores.row_mut(1), [0.0, -1e4]);
     }
 }
