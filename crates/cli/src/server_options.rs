@@ -258,7 +258,8 @@ pub fn log_settings(flags: &ServerFlags) -> LogSettings {
 /// Returns a sentence about an unknown name.
 pub(crate) fn checkpoint_defaults(flags: &ServerFlags) -> Result<CheckpointDefaults, String> {
     let given = |name: &str| Some(flags.text(name)).filter(|text| !text.is_empty());
-    CheckpointDefaults::parse(given("quantization"), given("kv-cache-dtype"))
+    let defaults = CheckpointDefaults::parse(given("quantization"), given("kv-cache-dtype"))?;
+    defaults.with_chat_template(given("chat-template"))
 }
 
 #[cfg(test)]

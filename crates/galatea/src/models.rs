@@ -7,6 +7,7 @@ use galatea_llm::chunked::ChunkManifest;
 use galatea_llm::embed::{EncoderEngine, TextEncoder};
 use galatea_llm::engine::SpeculationMethod;
 use galatea_llm::model::{CacheType, CheckpointOptions, LanguageModel};
+use galatea_llm::template::is_template_text;
 use galatea_llm::weights::GgmlQuantization;
 use galatea_llm::{LlmError, LlmErrorKind};
 use galatea_runtime::{CompileMode, PlacementOptions, SessionOptions};
@@ -38,6 +39,7 @@ const AS_STORED: &str = "none";
 pub struct CheckpointDefaults {
     quantization: Option<String>,
     kv_cache_dtype: Option<String>,
+    chat_template: Option<String>,
 }
 
 impl CheckpointDefaults {
@@ -49,6 +51,7 @@ impl CheckpointDefaults {
         let defaults = Self {
             quantization: quantized_as.map(str::to_owned),
             kv_cache_dtype: kv_cache_dtype.map(str::to_owned),
+            chat_template: None,
         };
         let arguments = defaults.complete(&EngineArguments::default());
         quantization(&arguments).map_err(|error| format!("--{error}"))?;
@@ -57,12 +60,27 @@ impl CheckpointDefaults {
         Ok(defaults)
     }
 
+    /// The same with a chat template, as its text or the path of its file; without one where there is none.
+    ///
+    /// # Errors
+    /// Fails where neither a text nor a file is given.
+    pub fn with_chat_template(self, given: Option<&str>) -> Result<Self, String> {
+        let Some(given) = given else { return Ok(self) };
+        if !is_template_text(given) && !Path::new(given).is_file() {
+            return Err(format!(
+                "--chat-template: '{given}' is no file, expected a template's text or the path of its file"
+            ));
+        }
+        Ok(Self { chat_template: Some(given.to_owned()), ..self })
+    }
+
     /// The arguments of a model, with these where they are silent.
     fn complete(&self, arguments: &EngineArguments) -> EngineArguments {
         let own = arguments.clone();
         EngineArguments {
             quantization: own.quantization.or_else(|| self.quantization.clone()),
             kv_cache_dtype: own.kv_cache_dtype.or_else(|| self.kv_cache_dtype.clone()),
+            chat_template: own.chat_template.or_else(|| self.chat_template.clone()),
             ..own
         }
     }
@@ -222,6 +240,7 @@ impl Engine {
         options.cache_bytes = arguments.kv_cache_memory_bytes.unwrap_or(options.cache_bytes);
         options.swap_bytes = arguments.swap_space.unwrap_or(options.swap_bytes);
         options.tokenizer = arguments.tokenizer.as_ref().map(PathBuf::from);
+        options.template.clone_from(&arguments.chat_template);
         let max_tokens = arguments.num_speculative_tokens.unwrap_or(GUESSED);
         match arguments.speculative_model.as_deref() {
             None => {}

@@ -99,7 +99,7 @@ impl JsonConfig {
     #[must_use]
     pub fn unknown(&self, key: &str, expected: &[&str]) -> LlmError {
         let found = self.get(key).map_or_else(|| "nothing".to_owned(), Value::to_string);
-        self.wrong(key, format!("{found}, expected one of {expected:?}"))
+        self.wrong(key, format!("{found}, expected one of {}", expected.join(", ")))
     }
 
     /// A number from 1 up to 2³¹.
@@ -229,7 +229,7 @@ mod tests {
         let error = inner.texts("f").unwrap_err().to_string();
         assert_eq!(error, "config.json: e: f: [1,\"y\"], expected texts");
         assert!(config.object("a").unwrap_err().to_string().contains("a number"));
-        assert!(config.unknown("b", &["y"]).to_string().contains("\"x\", expected one of [\"y\"]"));
+        assert!(config.unknown("b", &["y"]).to_string().contains("\"x\", expected one of y"));
         assert!(config.positive_or("c", 1.0).is_err() && config.flag("a", true).is_err());
         assert!(
             JsonConfig::parse("config.json", b"[1]").unwrap_err().to_string().contains("a list")

@@ -8,7 +8,7 @@ use crate::arch::{self, ModelShape, T5_TYPES, T5Architecture};
 use crate::config::JsonConfig;
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::gguf::GgufCheckpoint;
-use crate::template::ChatTemplate;
+use crate::template::{ChatTemplate, template_beside};
 use crate::tokens::Tokenizer;
 use crate::weights::{CheckpointWeights, FolderWeights, StoredWeight};
 
@@ -129,7 +129,8 @@ impl CheckpointFacts {
         let weights = FolderWeights::open(folder, &config)?;
         let sizes = ModelSizes::of(duty, &config, &weights)?;
         let format = if weights.is_coded() { "MLX" } else { "safetensors" };
-        let tokenizer = Tokenizer::from_folder(folder);
+        let tokenizer = Tokenizer::from_folder(folder)
+            .map(|made| TokenizerFacts { kind: made.kind(), tokens: made.vocabulary_size() });
         let own = ChatTemplate::is_in(folder)?;
         Ok(sizes.facts(format, &config, weights.stored()?, tokenizer, own))
     }
@@ -137,8 +138,12 @@ impl CheckpointFacts {
     fn of_gguf(path: &Path) -> Result<Self> {
         let file = GgufCheckpoint::open(path)?;
         let sizes = ModelSizes::of(ArchitectureTable::Decoder, file.config(), &file)?;
-        let own = file.template_source()?.is_some();
-        Ok(sizes.facts("GGUF", file.config(), file.stored(), file.tokenizer(), own))
+        let own = file.template_source()?.is_some() || template_beside(path)?.is_some();
+        // To make the tokenizer takes a second where it has many tokens.
+        let tokenizer = file.vocabulary().and_then(|vocabulary| {
+            Ok(TokenizerFacts { kind: vocabulary.kind()?, tokens: vocabulary.tokens.len() })
+        });
+        Ok(sizes.facts("GGUF", file.config(), file.stored(), tokenizer, own))
     }
 
     /// Bytes of all weights.
@@ -289,7 +294,7 @@ impl ModelSizes {
         format: &'static str,
         config: &JsonConfig,
         stored: Vec<StoredWeight>,
-        tokenizer: Result<Tokenizer>,
+        tokenizer: Result<TokenizerFacts>,
         chat_template: bool,
     ) -> CheckpointFacts {
         let cached = |shape: &ModelShape| -> Vec<CacheBytes> {
@@ -312,10 +317,7 @@ impl ModelSizes {
             vocabulary: self.vocabulary,
             weights: by_type(stored),
             cache: self.cached.as_ref().map(cached).unwrap_or_default(),
-            tokenizer: tokenizer.map(|tokenizer| TokenizerFacts {
-                kind: tokenizer.kind(),
-                tokens: tokenizer.vocabulary_size(),
-            }),
+            tokenizer,
             chat_template,
             problem: self.problem,
         }

@@ -139,13 +139,28 @@ impl GgufCheckpoint {
         Tokenizer::from_gguf(&vocabulary(self.file.metadata())?)
     }
 
+    /// The vocabulary that the metadata holds, without making a tokenizer of it.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub(crate) fn vocabulary(&self) -> Result<GgufVocabulary> {
+        vocabulary(self.file.metadata())
+    }
+
     /// The chat template that the metadata holds, if any.
     ///
     /// # Errors
     /// When it is malformed.
     pub fn template(&self) -> Result<Option<ChatTemplate>> {
+        self.template_source()?.map(|source| self.template_of(source)).transpose()
+    }
+
+    /// Compiles a template that speaks of this file's special tokens.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn template_of(&self, source: &str) -> Result<ChatTemplate> {
         let metadata = self.file.metadata();
-        let Some(source) = self.template_source()? else { return Ok(None) };
         let tokens = find::<&gguf::GgufArray>(metadata, "tokenizer.ggml.tokens")?;
         let named = |key: &str| -> Result<Option<String>> {
             let id = find::<u32>(metadata, &format!("tokenizer.ggml.{key}_token_id"))?;
@@ -153,7 +168,7 @@ impl GgufCheckpoint {
             Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
         };
         let names = json!({ "bos_token": named("bos")?, "eos_token": named("eos")? });
-        Ok(Some(ChatTemplate::new(source)?.with_tokens(&names)))
+        Ok(ChatTemplate::new(source)?.with_tokens(&names))
     }
 
     /// The text of that template.
@@ -341,7 +356,7 @@ fn configuration(file: &GgufFile) -> Result<Map<String, Value>> {
     let name = find::<&str>(metadata, "general.architecture")?.unwrap_or_default();
     let Some((_, model_type, _)) = ARCHITECTURES.iter().find(|(own, ..)| *own == name) else {
         let known: Vec<&str> = ARCHITECTURES.iter().map(|(own, ..)| *own).collect();
-        let text = format!("'{name}', expected one of {known:?}");
+        let text = format!("'{name}', expected one of {}", known.join(", "));
         return Err(LlmError::new(LlmErrorKind::Config, "general.architecture", text));
     };
     let mut all = Map::new();

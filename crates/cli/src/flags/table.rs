@@ -255,6 +255,8 @@ pub const FLAGS: &[ServerFlag] = flags![
         "Round weights when they are loaded, to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0, where a model's own configuration says nothing.", Yes;
     "kv-cache-dtype" Text, "",
         "What keys and values are stored as: auto, float32, float16, bfloat16 or int8, where a model's own configuration says nothing.", Yes;
+    "chat-template" Text, "",
+        "Chat template of language models whose own configuration names none: its file, or its text.", Yes;
     ["Memory and devices"]
     "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
     "cuda-memory-pool-byte-size" Texts, "", "Size of the CUDA memory pool.", NO_CUDA;

@@ -5,5 +5,6 @@ mod prompt;
 
 pub use answer::{AnswerMessage, AnswerPiece, AnswerReader, AnswerReading};
 pub use prompt::{
-    ChatOptions, ChatPrompt, GenerationSettings, PromptError, generation, prompt_tokens,
+    ChatOptions, ChatPrompt, GenerationSettings, NO_TEMPLATE, PromptError, generation,
+    prompt_tokens,
 };

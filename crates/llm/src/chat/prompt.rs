@@ -17,6 +17,10 @@ use super::answer::AnswerReading;
 /// Mark that opens reasoning in front of an answer.
 const THINK: &str = "<think>";
 
+/// End of the sentence that a model cannot chat, with what helps.
+pub const NO_TEMPLATE: &str = "has no chat template, so it completes texts only; give it one as chat_template.jinja \
+                               beside its file, by --chat-template FILE, or as chat_template in its model.json";
+
 /// Settings of a generation beside its prompt.
 #[derive(Debug, Clone, Default)]
 pub struct GenerationSettings {
@@ -92,7 +96,7 @@ impl From<LlmError> for PromptError {
 impl fmt::Display for PromptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTemplate => f.write_str("the model has no chat template; it completes only"),
+            Self::NoTemplate => write!(f, "the model {NO_TEMPLATE}"),
             Self::Empty => f.write_str("no tokens found, expected at least one"),
             Self::TooLong { prompt, answer: Some(answer), context } => write!(
                 f,

@@ -59,7 +59,7 @@ impl TextPooling {
             }
         }
         if found.is_empty() {
-            let text = format!("no way of pooling, expected one of {known:?}");
+            let text = format!("no way of pooling, expected one of {}", known.join(", "));
             return Err(LlmError::new(LlmErrorKind::Config, "1_Pooling/config.json", text));
         }
         Ok(found)

@@ -94,7 +94,7 @@ impl EncoderSettings {
         let found = self.prompts.iter().find(|(own, _)| own == name);
         found.map(|(_, text)| text.as_str()).ok_or_else(|| {
             let known: Vec<&str> = self.prompts.iter().map(|(name, _)| name.as_str()).collect();
-            let text = format!("'{name}' found, expected one of {known:?}");
+            let text = format!("'{name}' found, expected one of {}", known.join(", "));
             LlmError::new(LlmErrorKind::Parameter, "prompt_name", text)
         })
     }

@@ -18,7 +18,7 @@ use crate::engine::{EngineOptions, GenerationEngine, SessionModel, StepModel};
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::gguf::GgufCheckpoint;
 use crate::sampling::SamplingParameters;
-use crate::template::ChatTemplate;
+use crate::template::{ChatTemplate, given_template, template_beside};
 use crate::tokens::Tokenizer;
 use crate::tools::ToolFormat;
 use crate::weights::{CheckpointWeights, FolderWeights, GgmlQuantization, RoundedCheckpoint};
@@ -40,6 +40,8 @@ pub struct CheckpointOptions {
     pub cache_bytes: usize,
     /// The folder of the tokenizer, where that is not the checkpoint's.
     pub tokenizer: Option<PathBuf>,
+    /// A chat template in the place of the checkpoint's: its text, or the path of its file.
+    pub template: Option<String>,
     /// How matrices of floats are rounded while they are loaded.
     pub quantization: Option<GgmlQuantization>,
     /// Element type of stored keys and values.
@@ -64,6 +66,7 @@ impl CheckpointOptions {
             blocks: None,
             cache_bytes: 1 << 30,
             tokenizer: None,
+            template: None,
             quantization: None,
             cache_type: CacheType::default(),
             swap_bytes: 0,
@@ -154,12 +157,20 @@ impl FoundCheckpoint {
             Some(folder) => Tokenizer::from_folder(folder)?,
             None => file.tokenizer().map_err(|error| error.within(path.display()))?,
         };
-        let source = file.template_source()?.unwrap_or_default();
+        let given = match &options.template {
+            Some(given) => Some(given_template(given)?),
+            None => template_beside(path)?,
+        };
+        let source = match &given {
+            Some(given) => Some(given.as_str()),
+            None => file.template_source()?,
+        };
+        let template = source.map(|source| file.template_of(source)).transpose();
         Ok(Self {
             config: file.config().clone(),
             tokenizer: Arc::new(tokenizer),
-            template: file.template().map_err(|error| error.within(path.display()))?,
-            tool_format: ToolFormat::of_template(source).unwrap_or(ToolFormat::Hermes),
+            template: template.map_err(|error| error.within(path.display()))?,
+            tool_format: source.and_then(ToolFormat::of_template).unwrap_or(ToolFormat::Hermes),
             defaults: SamplingParameters { max_tokens: None, ..SamplingParameters::default() },
             weights: Box::new(file),
         })
@@ -171,8 +182,8 @@ impl FoundCheckpoint {
         arch::architecture(&config)?.shape(&config)?;
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
-        let template = Some(ChatTemplate::from_folder(place)?);
-        let tool_format = tool_format(place)?;
+        let FolderTemplate { template, tool_format } = FolderTemplate::find(place, options)?;
+        let template = Some(template);
         let defaults = defaults(folder)?;
         let weights = Box::new(FolderWeights::open(folder, &config)?);
         Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
@@ -288,19 +299,18 @@ impl LanguageModel {
         }
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
-        let template = Some(ChatTemplate::from_folder(place)?);
-        let tool_format = tool_format(place)?;
+        let FolderTemplate { template, tool_format } = FolderTemplate::find(place, options)?;
         let defaults = defaults(folder)?;
         let model = ChunkModel::load(folder, &options.chunks())?;
         let position_bytes = model.position_bytes();
         let weight_bytes = model.weight_bytes();
         let own = options.engine.clone();
         let engine = GenerationEngine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
-        let model = Self::new(tokenizer, template, tool_format, defaults, engine);
+        let model = Self::new(tokenizer, Some(template), tool_format, defaults, engine);
         Ok(Self { weight_bytes, position_bytes, ..model })
     }
 
-    /// Loads a folder whose model reads a text whole and writes another one. It has no chats.
+    /// Loads a folder whose model reads a text whole and writes another one. It chats only by a template that is given.
     fn load_encoder_decoder(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
@@ -314,8 +324,33 @@ impl LanguageModel {
             Arc::clone(&tokenizer),
             options.engine.clone(),
         )?;
-        let model = Self::new(tokenizer, None, ToolFormat::Hermes, defaults, engine);
+        let given = options.template.as_ref().map(|_| FolderTemplate::find(place, options));
+        let (template, tool_format) = match given.transpose()? {
+            Some(found) => (Some(found.template), found.tool_format),
+            None => (None, ToolFormat::Hermes),
+        };
+        let model = Self::new(tokenizer, template, tool_format, defaults, engine);
         Ok(Self { weight_bytes, ..model })
+    }
+}
+
+/// Chat template of a folder, and what it says of calls.
+struct FolderTemplate {
+    template: ChatTemplate,
+    tool_format: ToolFormat,
+}
+
+impl FolderTemplate {
+    /// Takes the template that the options give, or that of the folder.
+    fn find(folder: &Path, options: &CheckpointOptions) -> Result<Self> {
+        let Some(given) = &options.template else {
+            let template = ChatTemplate::from_folder(folder)?;
+            return Ok(Self { template, tool_format: tool_format(folder)? });
+        };
+        let source = given_template(given)?;
+        let template = ChatTemplate::in_folder(&source, folder)?;
+        let tool_format = ToolFormat::of_template(&source).unwrap_or(ToolFormat::Hermes);
+        Ok(Self { template, tool_format })
     }
 }
 

@@ -19,6 +19,7 @@ mod evaluate;
 mod filters;
 mod format;
 mod functions;
+mod given;
 mod json;
 mod lexer;
 mod meter;
@@ -42,6 +43,10 @@ use self::render::RenderVariables;
 use self::syntax::TemplateSyntax;
 
 use crate::error::{LlmError, LlmErrorKind, Result};
+
+use given::TEMPLATE_FILE;
+pub use given::is_template_text;
+pub(crate) use given::{given_template, template_beside};
 
 /// The longest template.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
@@ -161,14 +166,16 @@ impl ChatTemplate {
     /// # Errors
     /// A file that cannot be read, and as for [`Self::new`].
     pub fn from_folder(folder: &Path) -> Result<Self> {
-        let config = match read(&folder.join("tokenizer_config.json"))? {
-            Some(text) => serde_json::from_str(&text).map_err(|e| {
-                LlmError::new(LlmErrorKind::Template, "tokenizer_config.json", e.to_string())
-            })?,
-            None => Value::Null,
-        };
-        let file = read(&folder.join("chat_template.jinja"))?;
-        Self::from_config(&config, file.as_deref())
+        let file = read(&folder.join(TEMPLATE_FILE))?;
+        Self::from_config(&tokenizer_config(folder)?, file.as_deref())
+    }
+
+    /// Compiles a template in the place of a checkpoint's own, with the special tokens of the checkpoint's folder.
+    ///
+    /// # Errors
+    /// Errors of [`Self::from_folder`].
+    pub fn in_folder(source: &str, folder: &Path) -> Result<Self> {
+        Self::from_config(&tokenizer_config(folder)?, Some(source))
     }
 
     /// Whether a folder has a template of its own, which [`Self::from_folder`] then takes.
@@ -177,7 +184,7 @@ impl ChatTemplate {
     /// Errors of [`Self::from_folder`].
     pub fn is_in(folder: &Path) -> Result<bool> {
         Self::from_folder(folder)?;
-        if folder.join("chat_template.jinja").exists() {
+        if folder.join(TEMPLATE_FILE).exists() {
             return Ok(true);
         }
         let config = read(&folder.join("tokenizer_config.json"))?;
@@ -340,6 +347,14 @@ fn failed(place: &str, fault: RenderFault) -> LlmError {
         None => place.to_owned(),
     };
     LlmError::new(LlmErrorKind::Template, place, fault.message)
+}
+
+/// The `tokenizer_config.json` of a folder; null where there is none.
+fn tokenizer_config(folder: &Path) -> Result<Value> {
+    let Some(text) = read(&folder.join("tokenizer_config.json"))? else { return Ok(Value::Null) };
+    serde_json::from_str(&text).map_err(|error| {
+        LlmError::new(LlmErrorKind::Template, "tokenizer_config.json", error.to_string())
+    })
 }
 
 /// A file that may be missing.

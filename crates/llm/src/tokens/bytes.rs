@@ -28,6 +28,11 @@ pub(crate) enum TokenDecoding {
 }
 
 impl TokenDecoding {
+    /// Looks which of the known ways a `tokenizer.json` decodes in.
+    pub(crate) fn in_file(root: &Value) -> Self {
+        Self::of(root.get("decoder").unwrap_or(&Value::Null))
+    }
+
     /// Looks which of the known ways the `decoder` of a `tokenizer.json` is.
     pub(crate) fn of(decoder: &Value) -> Self {
         match kind(decoder) {
@@ -105,9 +110,15 @@ pub(crate) struct TokenBytes {
 }
 
 impl TokenBytes {
-    pub(crate) fn new(tokenizer: &tokenizers::Tokenizer, decoding: TokenDecoding) -> Result<Self> {
-        let vocabulary = tokenizer.get_vocab(true);
-        let size = vocabulary.values().max().map_or(0, |max| max.saturating_add(1));
+    /// Makes the table of the ids below `size`.
+    ///
+    /// # Errors
+    /// Ids or texts that are too large.
+    pub(crate) fn new(
+        tokenizer: &tokenizers::Tokenizer,
+        size: u32,
+        decoding: TokenDecoding,
+    ) -> Result<Self> {
         if size > MAX_VOCABULARY {
             let message = format!("id {} found, expected less than {MAX_VOCABULARY}", size - 1);
             return Err(LlmError::new(LlmErrorKind::Tokenizer, "model.vocab", message));

@@ -1,11 +1,12 @@
 //! Tokenizers from the metadata of GGUF files (keys `tokenizer.ggml.*`).
 //!
-//! The vocabulary becomes a `tokenizer.json`, so that checks and behaviour are those of one path.
-
-use std::collections::{HashMap, HashSet};
+//! The vocabulary becomes a `tokenizer.json`, so that checks and behaviour are those of one path. Tokens and merges of
+//! byte-pair models are left out of it and handed over as they are.
 
 use serde_json::{Map, Value, json};
+use tokenizers::models::bpe::{BpeBuilder, Merges, Vocab};
 
+use super::bpe::{BpeModel, stand_in};
 use super::bytes::fallback_byte;
 use super::{MAX_VOCABULARY, SpecialIds, Tokenizer, pretokenizers};
 use crate::error::{LlmError, LlmErrorKind, Result};
@@ -72,9 +73,46 @@ fn wrong(key: &str, message: impl Into<String>) -> LlmError {
     LlmError::new(LlmErrorKind::Tokenizer, format!("tokenizer.ggml.{key}"), message)
 }
 
+/// A tokenizer's parts.
+pub(super) struct GgufParts {
+    /// The `tokenizer.json`; with a `model`, it has neither tokens nor merges.
+    pub(super) root: Value,
+    /// The byte-pair model, where it is one.
+    pub(super) model: Option<BpeModel>,
+    /// Tokens that texts are searched for before all else.
+    pub(super) added: Value,
+}
+
+/// A part of a `tokenizer.json`, with the model that it describes.
+struct DescribedModel {
+    root: Value,
+    model: Option<BpeModel>,
+}
+
+impl From<Value> for DescribedModel {
+    fn from(root: Value) -> Self {
+        Self { root, model: None }
+    }
+}
+
 impl GgufVocabulary {
-    /// The `tokenizer.json` of this vocabulary.
-    pub(super) fn to_json(&self) -> Result<Value> {
+    /// Sort of the tokenizer's model, without making it.
+    ///
+    /// # Errors
+    /// A vocabulary that no tokenizer can be made of, as far as that is seen at once.
+    pub(crate) fn kind(&self) -> Result<&'static str> {
+        self.check()?;
+        match self.model.as_str() {
+            "gpt2" => self.pretokenizer().map(|_| "BPE"),
+            "llama" => Ok("BPE"),
+            "t5" => Ok("Unigram"),
+            "bert" => Ok("WordPiece"),
+            other => Err(unknown_model(other)),
+        }
+    }
+
+    /// Makes the parts of the tokenizer.
+    pub(super) fn parts(&self) -> Result<GgufParts> {
         self.check()?;
         let (bos, eos) = match self.model.as_str() {
             "llama" => (self.add_bos.unwrap_or(true), self.add_eos.unwrap_or(false)),
@@ -82,24 +120,25 @@ impl GgufVocabulary {
             "bert" => (self.add_bos.unwrap_or(true), self.add_eos.unwrap_or(true)),
             _ => (self.add_bos.unwrap_or(false), self.add_eos.unwrap_or(false)),
         };
-        let mut root = match self.model.as_str() {
-            "gpt2" => self.byte_level()?,
-            "llama" => self.sentence_piece(),
-            "t5" => self.unigram(),
-            "bert" => self.word_piece(),
-            other => {
-                let message = format!("{other:?} found, expected gpt2, llama, t5 or bert");
-                return Err(wrong("model", message));
-            }
+        let vocabulary = self.vocabulary();
+        let added = self.added_tokens(&vocabulary);
+        let DescribedModel { mut root, model } = match self.model.as_str() {
+            "gpt2" => self.byte_level(vocabulary)?,
+            "llama" => self.sentence_piece(vocabulary),
+            "t5" => self.unigram().into(),
+            "bert" => self.word_piece().into(),
+            other => return Err(unknown_model(other)),
         };
         let around =
             self.around(bos.then_some(self.bos).flatten(), eos.then_some(self.eos).flatten());
         if let Some(root) = root.as_object_mut() {
             root.insert("version".to_owned(), json!("1.0"));
-            root.insert("added_tokens".to_owned(), self.added_tokens());
             root.insert("post_processor".to_owned(), around);
+            if model.is_none() {
+                root.insert("added_tokens".to_owned(), added.clone());
+            }
         }
-        Ok(root)
+        Ok(GgufParts { root, model, added })
     }
 
     /// The special tokens by their duty, with the well-known ends of turns.
@@ -151,7 +190,7 @@ impl GgufVocabulary {
         Ok(())
     }
 
-    fn kind(&self, id: usize) -> i32 {
+    fn token_type(&self, id: usize) -> i32 {
         self.token_types.get(id).copied().unwrap_or(NORMAL)
     }
 
@@ -160,22 +199,21 @@ impl GgufVocabulary {
     }
 
     /// Names to ids; of two tokens with one name the first counts.
-    fn vocabulary(&self) -> Map<String, Value> {
-        let mut vocabulary = Map::new();
-        for (id, token) in self.tokens.iter().enumerate() {
-            vocabulary.entry(token.as_str()).or_insert_with(|| json!(id));
+    fn vocabulary(&self) -> Vocab {
+        let mut vocabulary = Vocab::with_capacity(self.tokens.len());
+        for (id, token) in (0_u32..).zip(&self.tokens) {
+            vocabulary.entry(token.clone()).or_insert(id);
         }
         vocabulary
     }
 
-    fn added_tokens(&self) -> Value {
-        let first: HashMap<&str, usize> =
-            self.tokens.iter().enumerate().rev().map(|(id, t)| (t.as_str(), id)).collect();
+    fn added_tokens(&self, vocabulary: &Vocab) -> Value {
+        let first = |token: &str| vocabulary.get(token).and_then(|id| usize::try_from(*id).ok());
         let of = |(id, token): (usize, &String)| {
-            let special = matches!(self.kind(id), CONTROL | UNKNOWN);
-            if !special && self.kind(id) != USER_DEFINED
+            let special = matches!(self.token_type(id), CONTROL | UNKNOWN);
+            if !special && self.token_type(id) != USER_DEFINED
                 || token.is_empty()
-                || first.get(token.as_str()) != Some(&id)
+                || first(token) != Some(id)
             {
                 return None;
             }
@@ -203,23 +241,29 @@ impl GgufVocabulary {
                "special_tokens": special})
     }
 
-    fn byte_level(&self) -> Result<Value> {
-        let row = pretokenizers::find(&self.pre).ok_or_else(|| {
+    fn pretokenizer(&self) -> Result<&'static pretokenizers::PretokenizerRow> {
+        pretokenizers::find(&self.pre).ok_or_else(|| {
             let known: Vec<&str> =
                 pretokenizers::ROWS.iter().flat_map(|row| row.names).copied().collect();
             wrong("pre", format!("{:?} found, expected one of {}", self.pre, known.join(", ")))
-        })?;
-        Ok(json!({
+        })
+    }
+
+    fn byte_level(&self, vocabulary: Vocab) -> Result<DescribedModel> {
+        let row = self.pretokenizer()?;
+        let merges = self.known_merges(&vocabulary)?;
+        let settings = BpeBuilder::new().ignore_merges(row.whole_words);
+        let root = json!({
             "normalizer": row.normalizer(),
             "pre_tokenizer": row.to_json(),
             "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
                         "use_regex": false},
-            "model": {"type": "BPE", "vocab": self.vocabulary(), "merges": self.known_merges(),
-                      "ignore_merges": row.whole_words},
-        }))
+            "model": stand_in(),
+        });
+        Ok(DescribedModel { root, model: Some(BpeModel { vocabulary, merges, settings }) })
     }
 
-    fn sentence_piece(&self) -> Value {
+    fn sentence_piece(&self, vocabulary: Vocab) -> DescribedModel {
         let spaces = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
         let prefix = self.add_space_prefix.unwrap_or(true);
         let normalizers = if prefix {
@@ -235,46 +279,64 @@ impl GgufVocabulary {
         if prefix {
             decoders.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
         }
-        json!({
+        let root = json!({
             "normalizer": {"type": "Sequence", "normalizers": normalizers},
             "decoder": {"type": "Sequence", "decoders": decoders},
-            "model": {"type": "BPE", "vocab": self.vocabulary(), "merges": self.scored_merges(),
-                      "unk_token": self.name(self.unk), "fuse_unk": true, "byte_fallback": true},
-        })
+            "model": stand_in(),
+        });
+        let mut settings = BpeBuilder::new().fuse_unk(true).byte_fallback(true);
+        if let Some(unknown) = self.name(self.unk) {
+            settings = settings.unk_token(unknown.to_owned());
+        }
+        let merges = self.scored_merges();
+        DescribedModel { root, model: Some(BpeModel { vocabulary, merges, settings }) }
     }
 
     /// The merges of tokens that exist, into one that exists: others never take place, and files that are
     /// made by hand have some.
-    fn known_merges(&self) -> Vec<&str> {
-        let all: HashSet<&str> = self.tokens.iter().map(String::as_str).collect();
-        let takes_place = |merge: &&str| {
-            merge.split_once(' ').is_none_or(|(a, b)| {
-                all.contains(a) && all.contains(b) && all.contains(format!("{a}{b}").as_str())
-            })
-        };
-        self.merges.iter().map(String::as_str).filter(takes_place).collect()
+    fn known_merges(&self, vocabulary: &Vocab) -> Result<Merges> {
+        let mut merges = Merges::with_capacity(self.merges.len());
+        let mut joined = String::new();
+        for (at, merge) in self.merges.iter().enumerate() {
+            if merge.starts_with("#version") {
+                continue;
+            }
+            let Some((first, second)) = merge.split_once(' ') else {
+                return Err(wrong(&format!("merges[{at}]"), "expected two tokens"));
+            };
+            joined.clear();
+            joined.push_str(first);
+            joined.push_str(second);
+            if [first, second, &joined].iter().all(|token| vocabulary.contains_key(*token)) {
+                merges.push((first.to_owned(), second.to_owned()));
+            }
+        }
+        Ok(merges)
     }
 
     /// SentencePiece joins the neighbours whose joined token has the highest score. As merges in an
     /// order: each cut of each token into two tokens, the highest scores first.
-    fn scored_merges(&self) -> Vec<(&str, &str)> {
+    fn scored_merges(&self) -> Merges {
         let score = |id: usize| self.scores.get(id).copied().unwrap_or(0.0);
-        let mut ids: HashMap<&str, usize> = HashMap::new();
-        for (id, token) in self.tokens.iter().enumerate() {
-            if self.kind(id) == NORMAL && fallback_byte(token).is_none() {
-                ids.entry(token).or_insert(id);
+        let mut pieces = Vocab::with_capacity(self.tokens.len());
+        let mut order: Vec<(&str, usize)> = Vec::with_capacity(self.tokens.len());
+        for (number, (id, token)) in (0_u32..).zip(self.tokens.iter().enumerate()) {
+            let piece = self.token_type(id) == NORMAL && fallback_byte(token).is_none();
+            if piece && !pieces.contains_key(token) {
+                pieces.insert(token.clone(), number);
+                order.push((token, id));
             }
         }
-        let mut order: Vec<(&str, usize)> = ids.iter().map(|(token, id)| (*token, *id)).collect();
         order.sort_by(|a, b| score(b.1).total_cmp(&score(a.1)).then(a.1.cmp(&b.1)));
-        let mut merges = Vec::new();
+        let mut merges = Merges::new();
         for (token, _) in order {
             if token.chars().count() > MAX_MERGED_CHARACTERS {
                 continue;
             }
             let cuts =
                 token.char_indices().skip(1).filter_map(|(at, _)| token.split_at_checked(at));
-            merges.extend(cuts.filter(|(a, b)| ids.contains_key(a) && ids.contains_key(b)));
+            let known = cuts.filter(|(a, b)| pieces.contains_key(*a) && pieces.contains_key(*b));
+            merges.extend(known.map(|(a, b)| (a.to_owned(), b.to_owned())));
         }
         merges
     }
@@ -306,7 +368,7 @@ impl GgufVocabulary {
         for (id, token) in self.tokens.iter().enumerate() {
             let name = match token.strip_prefix('▁') {
                 Some(word) => word.to_owned(),
-                None if self.kind(id) != NORMAL || token.starts_with('[') => token.clone(),
+                None if self.token_type(id) != NORMAL || token.starts_with('[') => token.clone(),
                 None => format!("##{token}"),
             };
             vocabulary.entry(name).or_insert_with(|| json!(id));
@@ -321,6 +383,10 @@ impl GgufVocabulary {
                       "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
         })
     }
+}
+
+fn unknown_model(found: &str) -> LlmError {
+    wrong("model", format!("{found:?} found, expected gpt2, llama, t5 or bert"))
 }
 
 fn encode_base64(bytes: &[u8]) -> String {

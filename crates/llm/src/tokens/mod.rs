@@ -5,6 +5,7 @@
 //! so that a stream of tokens becomes text without looking back.
 
 mod beginning;
+mod bpe;
 mod bytes;
 mod charsmap;
 mod check;
@@ -23,6 +24,7 @@ pub use special::SpecialIds;
 pub use stream::{StreamStart, TextStream};
 
 use crate::error::{LlmError, LlmErrorKind, Result};
+use bpe::{AssembledTokenizer, BpeModel};
 use bytes::{TokenBytes, TokenDecoding};
 
 /// The largest `tokenizer.json` that is read. Those of vocabularies of 262144 tokens have 33 MB.
@@ -93,21 +95,41 @@ impl Tokenizer {
     /// # Errors
     /// A model or pre-tokenizer that is not known, and lists of different lengths, by the key.
     pub fn from_gguf(vocabulary: &GgufVocabulary) -> Result<Self> {
-        let tokenizer = Self::from_value(vocabulary.to_json()?)?;
+        let mut parts = vocabulary.parts()?;
+        let tokenizer = match parts.model.take() {
+            None => Self::from_value(parts.root)?,
+            Some(model) => {
+                check::check(&mut parts.root)?;
+                let decoding = TokenDecoding::in_file(&parts.root);
+                if let Some(root) = parts.root.as_object_mut() {
+                    root.insert("added_tokens".to_owned(), parts.added);
+                }
+                Self::assembled(model.assemble(parts.root)?, decoding)?
+            }
+        };
         let special = vocabulary.special_ids(&tokenizer)?;
         Ok(tokenizer.with_special_ids(special))
     }
 
     fn from_value(mut value: Value) -> Result<Self> {
         check::check(&mut value)?;
-        let decoding = TokenDecoding::of(value.get("decoder").unwrap_or(&Value::Null));
+        let decoding = TokenDecoding::in_file(&value);
+        if let Some(model) = BpeModel::take(&mut value)? {
+            return Self::assembled(model.assemble(value)?, decoding);
+        }
         // From a text the library has compiled its reader itself; from values, this crate would compile another.
         let inner = value
             .to_string()
             .parse::<tokenizers::Tokenizer>()
             .map_err(|e| LlmError::new(LlmErrorKind::Tokenizer, "tokenizer", e.to_string()))?;
-        let bytes = TokenBytes::new(&inner, decoding)?;
-        Ok(Self { inner, bytes, special: SpecialIds::default() })
+        let largest = inner.get_vocab(true).into_values().max();
+        let size = largest.map_or(0, |largest| largest.saturating_add(1));
+        Self::assembled(AssembledTokenizer { inner, size }, decoding)
+    }
+
+    fn assembled(found: AssembledTokenizer, decoding: TokenDecoding) -> Result<Self> {
+        let bytes = TokenBytes::new(&found.inner, found.size, decoding)?;
+        Ok(Self { inner: found.inner, bytes, special: SpecialIds::default() })
     }
 
     /// The same tokenizer with these special tokens.

@@ -181,7 +181,8 @@ impl FromStr for GgmlQuantization {
     fn from_str(name: &str) -> error::Result<Self> {
         Self::named(&name.to_ascii_lowercase()).ok_or_else(|| {
             let known: Vec<&str> = Self::names().collect();
-            let text = format!("{name:?} found, expected one of {known:?}");
+            let known = known.join(", ");
+            let text = format!("'{name}' found, expected one of {known}");
             LlmError::new(LlmErrorKind::Parameter, "quantization", text)
         })
     }
@@ -466,10 +467,7 @@ mod tests {
         assert_eq!(of("q6_k", 96), Some("q8_0"));
         assert_eq!(of("q8_0", 40), None);
         let error = "int3".parse::<GgmlQuantization>().unwrap_err().to_string();
-        assert!(
-            error.contains("quantization: \"int3\" found, expected one of [\"q8_0\""),
-            "{error}"
-        );
+        assert!(error.contains("quantization: 'int3' found, expected one of q8_0"), "{error}");
         assert_eq!("Q4_K".parse::<GgmlQuantization>().unwrap().name(), "q4_k");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use galatea_llm::chat::{AnswerPiece, AnswerReader, AnswerReading, ChatOptions, ChatPrompt};
+use galatea_llm::chat::{
+    AnswerPiece, AnswerReader, AnswerReading, ChatOptions, ChatPrompt, NO_TEMPLATE,
+};
 use galatea_llm::engine::{AnswerDelta as Step, GenerationEvent, GenerationRequest};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
@@ -40,7 +42,7 @@ impl PreparedChat {
         mut request: ChatRequest,
     ) -> Result<(Self, GenerationRequest), ApiError> {
         if model.template().is_none() {
-            let message = format!("the model '{name}' has no chat template; it completes only");
+            let message = format!("the model '{name}' {NO_TEMPLATE}");
             return Err(ApiError::field("messages", message));
         }
         let options = ChatOptions {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_llm::chat::NO_TEMPLATE;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
 use galatea_llm::tools::ToolDefinition;
@@ -73,9 +74,14 @@ pub(crate) fn tokenize(
     } else if fields.get("messages").is_some() {
         let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
         let conversation = conversation(fields, &tools)?;
-        let template = model.language.as_ref().and_then(|model| model.template());
-        let Some(template) = template else {
-            return Err(ApiError::field("messages", "the model has no chat template"));
+        let name = fields.text("model")?.unwrap_or_default();
+        let Some(language) = &model.language else {
+            let message = format!("the model '{name}' is an encoder, which has no chats");
+            return Err(ApiError::field("messages", message));
+        };
+        let Some(template) = language.template() else {
+            let message = format!("the model '{name}' {NO_TEMPLATE}");
+            return Err(ApiError::field("messages", message));
         };
         let text = template.render(&conversation)?;
         model.check_length("messages", &text)?;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use galatea_llm::template::is_template_text;
 use serde_json::{Map, Value};
 
 use crate::backend::ModelFiles;
@@ -64,6 +65,8 @@ pub struct EngineArguments {
     pub kv_cache_dtype: Option<String>,
     /// Where the tokenizer lies, if not in the checkpoint.
     pub tokenizer: Option<String>,
+    /// A chat template in the place of the checkpoint's: its text, or the path of its file.
+    pub chat_template: Option<String>,
     /// Source of speculative tokens, which one step then confirms: `[ngram]` for what followed the last tokens
     /// earlier in the text, or the path of a smaller checkpoint.
     pub speculative_model: Option<String>,
@@ -106,6 +109,7 @@ impl EngineArguments {
             "kv_cache_dtype" => ArgumentField::Text(&mut self.kv_cache_dtype),
             "quantization" => ArgumentField::Text(&mut self.quantization),
             "tokenizer" => ArgumentField::Text(&mut self.tokenizer),
+            "chat_template" => ArgumentField::Text(&mut self.chat_template),
             "speculative_model" => ArgumentField::Text(&mut self.speculative_model),
             "num_speculative_tokens" => ArgumentField::Count(&mut self.num_speculative_tokens),
             "ngram_prompt_lookup_max" => ArgumentField::Count(&mut self.ngram_prompt_lookup_max),
@@ -180,6 +184,20 @@ impl EngineArguments {
             self.set(own, value).map_err(within)?;
         }
         Ok(())
+    }
+
+    /// Looks a chat template's file up in folders of the model, where the path is relative and leads to one.
+    pub(super) fn find_template(&mut self, files: &ModelFiles) {
+        let Some(given) = self.chat_template.as_mut().filter(|given| !is_template_text(given))
+        else {
+            return;
+        };
+        let places = [&files.version_dir, &files.model_dir];
+        let found =
+            places.map(|folder| folder.join(&*given)).into_iter().find(|path| path.is_file());
+        if let Some(found) = found {
+            *given = found.display().to_string();
+        }
     }
 
     /// Takes the parameters of a configuration, and the server's settings for the backend where these are silent.

@@ -130,6 +130,7 @@ impl ModelBackend for LlmBackend {
             }
         };
         arguments.take_parameters(files)?;
+        arguments.find_template(files);
         arguments.metal.clone_from(&*files.metal);
         let bytes = checkpoint::file_bytes(&path);
         let load = Arc::clone(&self.load);
