@@ -152,6 +152,10 @@ def train(model, tokenizer, said, sums, choose):
 def save(folder, model, tokenizer):
     model.to(torch.bfloat16).save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
+    # Drawn at random, words of so small a model stammer. The library writes no temperature of 0.
+    path = folder / "generation_config.json"
+    settings = json.loads(path.read_text()) | {"do_sample": False, "temperature": 0}
+    path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": STOP, "pad_token": END,
               "model_max_length": 1024, "clean_up_tokenization_spaces": False, "chat_template": TEMPLATE}

@@ -11,14 +11,17 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use galatea_serving::Core;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use super::arguments::path;
+use super::arguments::{number, path};
 use super::grpc_client::{GrpcClient, connect};
 use super::http_client::HttpClient;
+use super::progress::ProgressLine;
 use super::sample::{ModelSample, SampleTensor, answered, difference, from_wire, samples};
 use super::sample_chat::{SampleChats, sample_chats};
-use super::{engine, say, serve};
+use super::{engine, sample_models, say, serve};
 use crate::flags::{ParsedCommand, ServerFlags};
+use crate::served_paths::ServedPaths;
 use crate::server_options::{log_settings, server_options};
 use crate::signals::StopSignals;
 use crate::table::table;
@@ -33,8 +36,31 @@ use galatea_server::server::{FrontEndAddresses, RunningServer};
 pub(super) struct QuickstartArguments {
     #[arg(long, help = "end after the samples")]
     once: bool,
-    #[arg(long, value_name = "DIR", value_parser = path, help = "serve these models instead")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_parser = path,
+        help = "serve these models instead: a repository, a file or a checkpoint"
+    )]
     model_repository: Option<PathBuf>,
+    #[command(flatten)]
+    ports: PortChoices,
+}
+
+/// Options for ports; 0 is any free one.
+#[derive(Debug, Clone, Default, Args)]
+struct PortChoices {
+    #[arg(long, value_name = "PORT", value_parser = number::<u16>, help = "port of HTTP [8000, or a free one]")]
+    http_port: Option<u16>,
+    #[arg(long, value_name = "PORT", value_parser = number::<u16>, help = "port of gRPC [8001, or a free one]")]
+    grpc_port: Option<u16>,
+    #[arg(
+        long,
+        value_name = "PORT",
+        value_parser = number::<u16>,
+        help = "port of the metrics [8002, or a free one]"
+    )]
+    metrics_port: Option<u16>,
 }
 
 /// Requests of each sample and front end; the median time is shown.
@@ -44,33 +70,41 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the tour.
 pub(super) fn quickstart(arguments: &QuickstartArguments) -> Result<ExitCode, String> {
-    let repository = repository(arguments.model_repository.as_deref())?;
-    let samples = samples(&repository)?;
-    let chats = sample_chats(&repository)?;
-    say(&format!("Loading the models in {} …", repository.display()));
-    let flags = flags(&repository, false)?;
+    let models = TourModels::find(arguments.model_repository.as_deref())?;
+    let repository = models.folder.as_path();
+    let samples = samples(repository)?;
+    let chats = sample_chats(repository)?;
+    say(&format!("Loading {} …", models.name));
+    let flags = flags(repository, &arguments.ports, UnsaidPorts::Usual)?;
     logging::start(log_settings(&flags), |name| flags.environment(name))
         .map_err(|error| error.to_string())?;
     let _written = logging::FlushOnDrop;
-    let models = serve::start_server(&flags)?;
-    let core = Arc::clone(models.core());
+    let line = ProgressLine::start("Loading the models");
+    let loaded = serve::start_server(&flags)?;
+    drop(line);
+    let core = Arc::clone(loaded.core());
     serve::runtime(&flags)?.block_on(async {
         let mut interrupts = StopSignals::listen()?;
-        let server = start(&core, &flags, &repository)?;
+        let server = start(&core, &flags, repository, &arguments.ports)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {
             return Err("the front ends are not open".to_owned());
         };
-        let failures = if samples.is_empty() && !chats.is_empty() {
-            0
-        } else {
-            tour(&core, http, grpc, &samples).await?
-        };
+        // The log has said why.
+        let mut failures = core.load_failures().len();
+        if !samples.is_empty() {
+            failures += tour(&core, http, grpc, &samples).await?;
+        }
         let question = chats
             .first()
             .and_then(|chats| Some((chats.model.clone(), chats.question()?.to_owned())));
-        let failures = failures + talk(http, chats).await?;
-        say(&lines(&addresses, samples.first(), question));
+        if samples.is_empty() && chats.is_empty() {
+            say(NO_SAMPLES);
+        }
+        failures += talk(http, chats).await?;
+        let model = samples.first().map(|sample| sample.model.clone());
+        let shown = ShownModel { model: model.or_else(|| first_model(&core)), question };
+        say(&lines(&addresses, samples.first(), shown));
         if !arguments.once {
             say("Serving until Ctrl-C.");
             interrupts.next().await;
@@ -80,32 +114,63 @@ pub(super) fn quickstart(arguments: &QuickstartArguments) -> Result<ExitCode, St
     })
 }
 
-/// The given repository, or the samples of the working folder's or the program's source tree.
-fn repository(given: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(given) = given {
-        return Ok(given.to_owned());
-    }
-    let from_program = std::env::current_exe().ok();
-    let folders = std::env::current_dir().into_iter().chain(from_program);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
-    folders
-        .flat_map(|folder| folder.ancestors().map(Path::to_owned).collect::<Vec<_>>())
-        .chain(source.ancestors().map(Path::to_owned))
-        .map(|folder| folder.join("examples/models"))
-        .find(|folder| folder.is_dir())
-        .ok_or_else(|| "there is no folder examples/models; give --model-repository".to_owned())
+/// Said where no model has anything to send.
+const NO_SAMPLES: &str = "No model has a sample_input.json (the body of a request) or a sample_chat.json beside its \
+                          config.pbtxt, so nothing is sent.";
+
+/// Models of a tour.
+struct TourModels {
+    folder: PathBuf,
+    /// How they are spoken of.
+    name: String,
+    /// Folders that go with the tour.
+    _written: (Option<TempDir>, ServedPaths),
 }
 
-/// Flags for the usual ports, or for any free ones.
-fn flags(repository: &Path, any_port: bool) -> Result<ServerFlags, String> {
+impl TourModels {
+    /// Finds the given models, or writes the samples that are part of the program.
+    ///
+    /// # Errors
+    /// Fails where there is nothing at the given path, and when samples or links cannot be written.
+    fn find(given: Option<&Path>) -> Result<Self, String> {
+        let Some(given) = given else {
+            let written = sample_models::write()?;
+            let folder = written.path().to_owned();
+            let name = format!("the sample models, in {} until the end", folder.display());
+            return Ok(Self { folder, name, _written: (Some(written), ServedPaths::default()) });
+        };
+        let name = format!("the models in {}", given.display());
+        let served = ServedPaths::prepare(&[given.display().to_string()])?;
+        let folder = served.repositories.first().map_or_else(|| given.to_owned(), PathBuf::from);
+        Ok(Self { folder, name, _written: (None, served) })
+    }
+}
+
+/// Ports that no option names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnsaidPorts {
+    Usual,
+    Free,
+}
+
+/// Makes the flags of the server.
+fn flags(
+    repository: &Path,
+    ports: &PortChoices,
+    unsaid: UnsaidPorts,
+) -> Result<ServerFlags, String> {
     let mut arguments = vec![
         format!("--model-repository={}", repository.display()),
         "--exit-on-error=false".to_owned(),
         "--log-info=false".to_owned(),
     ];
-    if any_port {
-        arguments
-            .extend(["--http-port=0", "--grpc-port=0", "--metrics-port=0"].map(ToOwned::to_owned));
+    for (flag, port) in [
+        ("http-port", ports.http_port),
+        ("grpc-port", ports.grpc_port),
+        ("metrics-port", ports.metrics_port),
+    ] {
+        let port = port.or((unsaid == UnsaidPorts::Free).then_some(0));
+        arguments.extend(port.map(|port| format!("--{flag}={port}")));
     }
     match ServerFlags::parse(&arguments, false)? {
         ParsedCommand::Serve(flags) => Ok(flags),
@@ -113,19 +178,29 @@ fn flags(repository: &Path, any_port: bool) -> Result<ServerFlags, String> {
     }
 }
 
-/// Opens the usual ports, and any free ones where those are taken.
+/// Opens the usual ports, and any free ones where those are taken. A port that an option names is opened or an error.
 fn start(
     core: &Arc<Core>,
     usual: &ServerFlags,
     repository: &Path,
+    ports: &PortChoices,
 ) -> Result<RunningServer, String> {
     let start = |flags: &ServerFlags| {
         RunningServer::start(Arc::clone(core), engine().clone(), &server_options(flags)?)
     };
     start(usual).or_else(|error| {
-        say(&format!("{error}- taking free ports instead"));
-        start(&flags(repository, true)?)
+        let PortChoices { http_port, grpc_port, metrics_port } = ports;
+        if http_port.is_some() && grpc_port.is_some() && metrics_port.is_some() {
+            return Err(error);
+        }
+        say(&format!("{error}; taking free ports instead"));
+        start(&flags(repository, ports, UnsaidPorts::Free)?)
     })
+}
+
+/// The first model that serves.
+fn first_model(core: &Core) -> Option<String> {
+    core.repository_index(true).into_iter().map(|model| model.name).next()
 }
 
 /// Sends every sample through both front ends, prints the table and answers the number of failures.
@@ -151,9 +226,6 @@ async fn tour(
     let count = rows.len();
     say(&table(&["Model", "Answer", "HTTP ms", "gRPC ms", "Check"], rows));
     say(&format!("{} of {count} samples answered as expected.", count - failures));
-    if count == 0 {
-        return Err("no model of the repository has a sample_input.json".to_owned());
-    }
     Ok(failures)
 }
 
@@ -352,12 +424,15 @@ fn row(
     vec![sample.model.clone(), answer, http_ms, grpc_ms, check]
 }
 
-/// Lines to copy. `question`: a language model and what to say to it.
-fn lines(
-    addresses: &FrontEndAddresses,
-    sample: Option<&ModelSample>,
+/// Model that the lines to copy speak of.
+struct ShownModel {
+    model: Option<String>,
+    /// A language model and what to say to it.
     question: Option<(String, String)>,
-) -> String {
+}
+
+/// Lines to copy.
+fn lines(addresses: &FrontEndAddresses, sample: Option<&ModelSample>, shown: ShownModel) -> String {
     let at = |address: Option<SocketAddr>| {
         address.map_or_else(|| "-".to_owned(), |address| address.to_string())
     };
@@ -367,15 +442,17 @@ fn lines(
         at(addresses.grpc),
         at(addresses.metrics)
     );
+    if let Some(model) = &shown.model {
+        text.push_str(&format!("  curl -s http://{http}/v2/models/{model}/config\n"));
+    }
     if let Some(sample) = sample {
         text.push_str(&format!(
-            "  curl -s http://{http}/v2/models/{model}/config\n  \
-             curl -s http://{http}/v2/models/{model}/infer -d @{}\n",
+            "  curl -s http://{http}/v2/models/{model}/infer -d @{}\n",
             sample.file.display(),
             model = sample.model
         ));
     }
-    if let Some((model, question)) = question {
+    if let Some((model, question)) = shown.question {
         let body = json!({"model": model, "messages": [{"role": "user", "content": question}]});
         let body = body.to_string().replace('\'', "'\\''");
         text.push_str(&format!("  curl -s http://{http}/v1/chat/completions -d '{body}'\n"));
