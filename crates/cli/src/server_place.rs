@@ -1,7 +1,7 @@
 //! Places of running servers, and how commands reach them.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use clap::Args;
@@ -15,7 +15,7 @@ use super::http_client::ServerAddress;
 const HTTP_PORT: u16 = 8000;
 
 /// Options of commands that ask a running server.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct ClientArguments {
     #[arg(
         long,
@@ -76,9 +76,11 @@ impl fmt::Display for HostPort {
 }
 
 impl HostPort {
-    /// Another port of the same host, without TLS.
-    pub(super) fn beside(&self, port: u16) -> Self {
-        Self { host: self.host.clone(), port, secure: false }
+    /// Place of the metrics of the server here: at the address that they have, where that names one host for all.
+    pub(super) fn metrics_at(&self, address: Option<IpAddr>, port: u16, secure: bool) -> Self {
+        let own = address.filter(|address| !address.is_unspecified() && !address.is_loopback());
+        let host = own.map_or_else(|| self.host.clone(), |address| address.to_string());
+        Self { host, port, secure }
     }
 }
 

@@ -1,6 +1,9 @@
 //! State that every front end shares: the core, the limits and the process.
 
-use std::sync::Arc;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use galatea_serving::Core;
@@ -48,6 +51,15 @@ pub struct FrontEndRules {
     pub forward: HeaderForwarding,
 }
 
+/// Place of the page of metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MetricsPlace {
+    /// A port, with TLS or without.
+    Port { address: SocketAddr, tls: bool },
+    /// A socket in the file system.
+    Socket { path: String, tls: bool },
+}
+
 /// The server behind the front ends.
 #[derive(Debug)]
 pub struct ServerState {
@@ -72,6 +84,9 @@ pub struct ServerState {
     engine: Engine,
     shared_memory: SharedMemory,
     sagemaker: SageMaker,
+    metrics_place: OnceLock<MetricsPlace>,
+    /// Distinguishes this run of the program from others.
+    instance: String,
 }
 
 impl ServerState {
@@ -91,6 +106,8 @@ impl ServerState {
             engine,
             shared_memory: SharedMemory::default(),
             sagemaker: SageMaker::default(),
+            metrics_place: OnceLock::new(),
+            instance: format!("{:016x}", RandomState::new().build_hasher().finish()),
             core,
             limits,
             stop: watch::Sender::new(false),
@@ -148,6 +165,22 @@ impl ServerState {
     #[must_use]
     pub fn with_shared_memory(self, allowed: bool) -> Self {
         Self { shared_memory: SharedMemory::new(allowed), ..self }
+    }
+
+    /// Notes where the page of metrics is, once its front end is open.
+    pub(crate) fn set_metrics_place(&self, place: MetricsPlace) {
+        // A server opens it once.
+        self.metrics_place.set(place).ok();
+    }
+
+    /// Name of this run of the program, by which its front ends are known to belong together.
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Place of the page of metrics; none where that front end is not open.
+    pub(crate) fn metrics_place(&self) -> Option<&MetricsPlace> {
+        self.metrics_place.get()
     }
 
     /// Shared memory that clients have registered.

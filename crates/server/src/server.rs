@@ -10,7 +10,7 @@ use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
 
 use crate::access::AccessControl;
-use crate::app::ServerState;
+use crate::app::{MetricsPlace, ServerState};
 use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::{FrontEndListener, RenewableAcceptor};
 use crate::options::{ListenOptions, ServerOptions};
@@ -82,6 +82,7 @@ impl RunningServer {
         if let Some(place) = &options.metrics {
             let listener = listen(place, &METRICS)?;
             addresses.metrics = listener.address();
+            app.set_metrics_place(metrics_place(place, listener.address()));
             tasks.spawn(boxed(http::serve_metrics(Arc::clone(&app), listener)));
         }
         if let Some(place) = &options.sagemaker {
@@ -156,6 +157,15 @@ impl RunningServer {
             // The core's shutdown panicked; nothing is known about what it left.
             None => ShutdownReport { complete: false, unanswered: open, took },
         }
+    }
+}
+
+/// Place of the page of metrics, as other programs are told.
+fn metrics_place(options: &ListenOptions, address: Option<SocketAddr>) -> MetricsPlace {
+    let tls = options.tls.is_some();
+    match address {
+        Some(address) => MetricsPlace::Port { address, tls },
+        None => MetricsPlace::Socket { path: options.place.to_string(), tls },
     }
 }
 

@@ -246,7 +246,11 @@ impl LookPair<'_> {
             self.now("nv_inference_request_summary_us", &[model, version, ("quantile", quantile)])
         };
         let latency = "vllm:e2e_request_latency_seconds";
-        let spread = |share: f64| self.spread(latency, &own, share).map(|seconds| seconds * 1e3);
+        // Other servers have vLLM's buckets alone, the first of which ends at 0.3 s.
+        let spread = |share: f64| {
+            let fine = self.spread("galatea_request_latency_seconds", &own, share);
+            fine.or_else(|| self.spread(latency, &own, share)).map(|seconds| seconds * 1e3)
+        };
         let each = |name: &str| {
             let sum = format!("{name}_sum");
             let count = format!("{name}_count");
@@ -275,7 +279,7 @@ impl LookPair<'_> {
     }
 
     /// The value that a share of what a histogram counted between the looks does not exceed, as if values lay evenly
-    /// in their bucket.
+    /// in their bucket. Nothing where it lies in the first bucket, which has no beginning to count from.
     fn spread(&self, name: &str, labels: &[(&str, &str)], share: f64) -> Option<f64> {
         let name = format!("{name}_bucket");
         let mut buckets: Vec<(f64, f64)> = Vec::new();
@@ -297,7 +301,8 @@ impl LookPair<'_> {
             if count >= wanted && count > below {
                 let part = (wanted - below) / (count - below);
                 // Of what lies beyond all bounds no more is known.
-                return Some(if bound.is_finite() { from + (bound - from) * part } else { from });
+                let value = if bound.is_finite() { from + (bound - from) * part } else { from };
+                return (from > 0.0).then_some(value);
             }
             if bound.is_finite() {
                 from = bound;
@@ -366,6 +371,24 @@ mod tests {
         // Of ten, eight lie between one and two seconds.
         assert_eq!((model.p50_ms, model.p99_ms), (Some(1625.0), Some(2000.0)));
         assert_eq!((model.tokens_per_s, model.kv_cache_percent), (Some(50.0), Some(25.0)));
+    }
+
+    #[test]
+    fn short_requests_have_quantiles_of_fine_buckets_or_none() {
+        let coarse = "vllm:num_requests_running{model_name=\"c\"} 1\n\
+             vllm:e2e_request_latency_seconds_bucket{model_name=\"c\",le=\"0.3\"} 10\n\
+             vllm:e2e_request_latency_seconds_bucket{model_name=\"c\",le=\"+Inf\"} 10\n";
+        let fine = "galatea_request_latency_seconds_bucket{model_name=\"c\",le=\"0.0178\"} 0\n\
+             galatea_request_latency_seconds_bucket{model_name=\"c\",le=\"0.0237\"} 10\n\
+             galatea_request_latency_seconds_bucket{model_name=\"c\",le=\"+Inf\"} 10\n";
+        let found = |text: &str| {
+            let now = look(text);
+            let second = Duration::from_secs(1);
+            ServerSnapshot::of("a", &ServerLook::default(), &now, second).models[0].p50_ms
+        };
+        assert_eq!(found(coarse), None, "the middle of the first bucket would be made up");
+        let middle = found(&format!("{coarse}{fine}")).unwrap();
+        assert!((17.8..=23.7).contains(&middle), "{middle}");
     }
 
     #[test]

@@ -44,6 +44,41 @@ fn one_snapshot_has_every_model() {
 }
 
 #[test]
+fn metrics_are_those_of_the_server_that_is_looked_at() {
+    let fixture = start(&[]);
+    let other = start(&["--allow-metrics=false"]);
+    let metrics = fixture.server.addresses().metrics.unwrap();
+    let failed = |arguments: &[&str]| {
+        let found = top(&[&["--once", "--interval=0.1"], arguments].concat());
+        assert!(!found.status.success(), "{arguments:?}: {}", text(&found.stdout));
+        text(&found.stderr)
+    };
+    infer(fixture.http(), SIMPLE);
+    // The server tells where they are.
+    let found = top(&["--json", "--interval=0.1", &format!("--url={}", fixture.http())]);
+    let json: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(json["models"].as_array().unwrap().len(), 4, "{json}");
+    // Those of another server are not taken for its own.
+    let error = failed(&[&format!("--url={}", other.http())]);
+    assert!(
+        error.contains("has no page of metrics") && error.contains("--allow-metrics"),
+        "{error}"
+    );
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for more in [&[][..], &[&*format!("--metrics-url={metrics}")]] {
+        let url = format!("--url={free}");
+        let error = failed(&[&[&*url], more].concat());
+        assert!(error.contains(&format!("no server answers at {free}")), "{error}");
+    }
+    // Metrics alone are of nobody else.
+    let found = top(&["--json", "--interval=0.1", &format!("--metrics-url={metrics}")]);
+    let json: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(json["address"], metrics.to_string());
+    assert!(json.get("server").is_none(), "{json}");
+    assert!(fixture.stop() && other.stop());
+}
+
+#[test]
 fn a_server_that_is_gone_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let found = top(&["--once", &format!("--metrics-url={free}")]);

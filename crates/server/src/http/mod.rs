@@ -12,6 +12,7 @@ mod dialect;
 mod encode;
 mod encoders;
 pub mod endpoints;
+mod front_ends;
 mod gate;
 mod generate;
 mod handlers;
@@ -33,6 +34,9 @@ mod tables;
 mod target;
 pub mod vertex_ai;
 mod wire;
+
+/// Header by which answers with metrics tell the run of the program.
+pub const INSTANCE_HEADER: &str = "X-Galatea-Instance";
 
 pub use message::{BodyPieces, ContentType, HttpHead, HttpMethod, HttpResponse};
 pub use metrics_door::serve_metrics;

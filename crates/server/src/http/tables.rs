@@ -3,8 +3,8 @@
 use super::endpoints::{Endpoint, EndpointCategory, FoundEndpoint, find_in, match_pattern};
 use super::message::{ContentType, HttpMethod};
 use super::{
-    ab_test, encoders, generate, handlers, infer, openai, openai_models, power, profile,
-    repository, sagemaker, settings, shm,
+    ab_test, encoders, front_ends, generate, handlers, infer, openai, openai_models, power,
+    profile, repository, sagemaker, settings, shm,
 };
 
 macro_rules! rows {
@@ -47,6 +47,7 @@ pub(super) const ROWS: &[Endpoint] = rows![
     "/v2/profile/start" Profile Post Json profile::start;
     "/v2/profile/stop" Profile Post Json profile::stop;
     "/v2/profile/trace" Profile Get Json profile::trace;
+    "/galatea/v1/front_ends" Metadata Get Json front_ends::show;
     "/galatea/v1/power" Power Get|Post Json power::settings;
     "/v2/repository/index" ModelRepository Post Json repository::index;
     "/v2/repository/{repository}/index" ModelRepository Post Json repository::index;

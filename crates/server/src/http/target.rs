@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::INSTANCE_HEADER;
 use super::cors::EndpointPurpose;
 use super::endpoints::{
     CallContext, EndpointCategory, EndpointReply, FoundEndpoint, InferDialect, RequestArrival,
@@ -164,7 +165,9 @@ impl ReadyTarget<'_> {
         let target = match self {
             Self::Metrics => {
                 let page = request.app.metrics_page();
-                return EndpointReply::Ready(HttpResponse::ok(ContentType::Metrics, page));
+                let page = HttpResponse::ok(ContentType::Metrics, page);
+                let page = page.with_header(INSTANCE_HEADER, request.app.instance());
+                return EndpointReply::Ready(page);
             }
             Self::Endpoint(target) => target,
         };

@@ -89,6 +89,8 @@ const FAMILIES: &[LlmFamily] = families![
         Generators Spread(|of| &of.inter_token_latency);
     "vllm:e2e_request_latency_seconds" "Histogram of e2e request latency in seconds"
         AllModels Spread(|of| &of.request_latency);
+    "galatea_request_latency_seconds" "vllm:e2e_request_latency_seconds in buckets that grow by a third each"
+        AllModels Spread(|of| &of.fine_request_latency);
     "vllm:request_queue_time_seconds" "Histogram of time spent in WAITING phase for request"
         AllModels Spread(|of| &of.queue_time);
     "vllm:request_prefill_time_seconds" "Histogram of time spent in PREFILL phase for request"
