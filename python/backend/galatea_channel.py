@@ -35,6 +35,8 @@ _LENGTH_DONE = struct.Struct("<I" + _DONE.format[1:])
 _OUTPUT_OF = tuple(struct.Struct(f"{_OUTPUT.format}{rank}q") for rank in range(128))
 _DIMS = tuple(struct.Struct(f"<{rank}q") for rank in range(128))
 
+# Names of unknown outputs that are told of.
+MOST_TOLD = 100
 # Number of wanted outputs that stands for all of the model's.
 _ALL_OUTPUTS = 0xFFFF
 # Where the elements of a tensor lie.
@@ -266,6 +268,36 @@ class Channel:
             self._answers.sendall(_LENGTH.pack(len(message)) + message)
 
 
+class UnwantedOutputs:
+    """Outputs that are left out. Nobody asked for some; others the model's configuration does not have, as in Triton.
+    Of each of those `tell` hears once."""
+
+    def __init__(self):
+        self._known = ()
+        self._told = set()
+        self._tell = None
+
+    def declare(self, known, tell):
+        """Takes the names of the configuration."""
+        self._known = frozenset(known)
+        self._tell = tell
+
+    def leave_out(self, name):
+        """Notes an output that is not sent."""
+        if self._tell is None or name in self._known or name in self._told or len(self._told) >= MOST_TOLD:
+            return
+        self._told.add(name)
+        self._tell(name)
+
+
+_UNWANTED = UnwantedOutputs()
+
+
+def declare_outputs(known, tell):
+    """Takes the outputs of the configuration, and who hears of others."""
+    _UNWANTED.declare(known, tell)
+
+
 def _short_message(execution, requests, responses, states):
     """The message, with its length, of responses that are small numbers and nothing else, which most are; None where
     there is more to them."""
@@ -281,6 +313,7 @@ def _short_message(execution, requests, responses, states):
         for tensor in response._output_tensors:
             name = tensor._name
             if name not in wanted:
+                _UNWANTED.leave_out(name)
                 continue
             array, number, shape = tensor._array, tensor._number, tensor._shape
             if number == BYTES or array.dtype is not STORAGE[number]:
@@ -326,6 +359,8 @@ class Answer:
         for tensor in response._output_tensors:
             if tensor._name in requested:
                 self.outputs.append(Output(tensor))
+            else:
+                _UNWANTED.leave_out(tensor._name)
 
     def find_views(self, block):
         """Keeps of outputs that lie in the block only their place."""

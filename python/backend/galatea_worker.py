@@ -88,6 +88,7 @@ class Worker:
             self._channel.outputs = [output["name"] for output in config.get("output", ())]
             states = config.get("sequence_batching", {}).get("state", ())
             self._channel.states = [state["output_name"] for state in states]
+            wire.declare_outputs([*self._channel.outputs, *self._channel.states], self._tell_unknown)
             self._decoupled = utils.using_decoupled_model_transaction_policy(config)
             self._channel.decoupled = self._decoupled
             self._name = start["args"]["model_instance_name"]
@@ -106,6 +107,12 @@ class Worker:
         gc.freeze()
         self._channel.send(bytes([wire.READY]))
         return True
+
+    def _tell_unknown(self, name):
+        known = ", ".join(f"'{known}'" for known in self._channel.outputs) or "none"
+        utils.Logger.log_warn(
+            f"output '{name}' is left out of responses: the model's configuration has no such output, but {known}"
+        )
 
     def run(self):
         """Executes until there is nothing more."""

@@ -25,6 +25,7 @@ mod python;
 mod python_backend;
 mod python_bls;
 mod python_environments;
+mod python_first_hours;
 mod python_metrics;
 mod python_restarts;
 mod pytorch_backend;

@@ -159,6 +159,13 @@ impl ModelBackend for PythonBackend {
             true => completed(&made)?,
             false => None,
         };
+        if completed.is_none() && files.config.input.is_empty() && files.config.output.is_empty() {
+            let model = &files.name;
+            tracing::warn!(
+                "model '{model}' has neither inputs nor outputs, so it refuses every request: name them in config.pbtxt, or \
+                 in a function auto_complete_config of {filename}"
+            );
+        }
         Ok(Box::new(PythonModel { made: Arc::new(made), completed, io: None }))
     }
 }

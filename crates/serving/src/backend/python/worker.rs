@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, PipeReader};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,7 @@ impl WorkerStart<'_> {
             begun(&process);
             let kind = match reader.next(None) {
                 Ok([wire::READY, ..]) => Ok(()),
-                Ok([wire::FAILED, text @ ..]) => Err(ServingError::internal(lossy(text))),
+                Ok([wire::FAILED, text @ ..]) => Err(self.raised(lossy(text))),
                 Ok(_) => Err(failed(&"it says what nobody asked")),
                 Err(lost) => Err(self.lost(&process, &lost)),
             };
@@ -118,7 +118,7 @@ impl WorkerStart<'_> {
             Ok([wire::CONFIG, text @ ..]) => {
                 serde_json::from_slice(text).map(Some).map_err(|error| self.failed(&error))
             }
-            Ok([wire::FAILED, text @ ..]) => Err(ServingError::internal(lossy(text))),
+            Ok([wire::FAILED, text @ ..]) => Err(self.raised(lossy(text))),
             Ok(_) => Err(self.failed(&"it says what nobody asked")),
             Err(lost) => Err(self.lost(&process, &lost)),
         };
@@ -135,13 +135,38 @@ impl WorkerStart<'_> {
 
     fn lost(&self, process: &WorkerProcess, lost: &WorkerLoss) -> ServingError {
         match lost {
-            WorkerLoss::Ended(why) => self.failed(&format!("{why}{}", process.last_words())),
+            WorkerLoss::Ended(why) => {
+                let last = process.last_words();
+                let advice = self.missing_module(&last).map(|text| format!("; {text}"));
+                self.failed(&format!("{why}{last}{}", advice.unwrap_or_default()))
+            }
             WorkerLoss::Late => {
                 let seconds = self.settings.timeout.as_secs_f32();
                 let last = process.last_words();
                 self.failed(&format!("it says nothing for {seconds} seconds{last}"))
             }
         }
+    }
+
+    /// Error that the model raised, as it is. The log says which interpreter lacks a module that it wants.
+    fn raised(&self, text: String) -> ServingError {
+        if let Some(advice) = self.missing_module(&text) {
+            tracing::warn!(model = %self.model, "{advice}");
+        }
+        ServingError::internal(text)
+    }
+
+    /// Says which interpreter lacks the module that an error speaks of, and what helps.
+    fn missing_module(&self, error: &str) -> Option<String> {
+        let (_, rest) = error.split_once("No module named '")?;
+        let (module, _) = rest.split_once('\'')?;
+        let interpreter = found_in_path(&self.settings.interpreter);
+        let interpreter = interpreter.display();
+        Some(format!(
+            "the interpreter '{interpreter}' has no module '{module}': install it there ({interpreter} -m pip install \
+             {module}), or name another interpreter by --backend-config=python,python-executable=PATH or the parameter \
+             PYTHON_EXECUTABLE of the model"
+        ))
     }
 
     /// A beginning of names that nobody else has.
@@ -249,6 +274,16 @@ fn hand_over(to: &UnixStream, socket: &UnixStream) -> io::Result<()> {
     control.push(SendAncillaryMessage::ScmRights(&sockets));
     sendmsg(to, &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
     Ok(())
+}
+
+/// File that a name of a program stands for, as far as it is found.
+fn found_in_path(program: &Path) -> PathBuf {
+    if program.components().count() > 1 {
+        return program.to_owned();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(program));
+    places.find(|place| place.is_file()).unwrap_or_else(|| program.to_owned())
 }
 
 fn lossy(text: &[u8]) -> String {
