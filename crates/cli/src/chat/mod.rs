@@ -1,26 +1,49 @@
 //! `galatea chat`: talks with a language model in the terminal.
 
-use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
-use std::path::PathBuf;
+mod event;
+mod input;
+mod message;
+mod peer;
+mod remote;
+
+use std::io::{IsTerminal, Write, stdin, stdout};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
-use galatea::{
-    AnswerPiece, AnswerStream, ChatInput, ChatMessage, EngineArguments, Llm, SamplingParameters,
-    TokenUsage,
-};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use galatea::{ChatMessage, EngineArguments, SamplingParameters};
+use galatea_llm::chat::NO_TEMPLATE;
+use tokio::sync::mpsc::Receiver;
 
-use super::arguments::{number, path, purpose};
+use super::arguments::{number, purpose};
 use super::language_choices::ContextLength;
+<<<<<<< HEAD:crates/cli/src/chat.rs
 use super::{complain, engine, harmless, say};
+=======
+use super::progress::ProgressLine;
+use super::server_place::{ClientArguments, HostPort, http_place};
+use super::{complain, engine, say};
+use event::{ChatEvent, ChatSpeed};
+use peer::ChatPeer;
+use remote::RemoteChat;
+>>>>>>> 49b39fa7 (Talk with models of running servers, and in several lines, in galatea chat):crates/cli/src/chat/mod.rs
 
 /// Command line of `galatea chat`.
 #[derive(Debug, Args)]
 #[command(mut_args(purpose("context", "longest conversation in tokens [the model's]")))]
 pub(super) struct ChatArguments {
-    #[arg(value_name = "MODEL", value_parser = path)]
-    model: PathBuf,
+    #[arg(value_name = "MODEL", required_unless_present = "url")]
+    model: Option<String>,
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_parser = openai_place,
+        help = "talk with MODEL of the server there, or with its only model"
+    )]
+    url: Option<HostPort>,
+    #[command(flatten)]
+    client: ClientArguments,
     #[arg(long, value_name = "TEXT", help = "what the model is told first")]
     system: Option<String>,
     #[arg(long, value_name = "TEXT", help = "say this, print the answer and end")]
@@ -29,6 +52,12 @@ pub(super) struct ChatArguments {
     sampling: SamplingChoices,
     #[command(flatten)]
     text: ContextLength,
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "chat template in the place of the model's: a file or a text"
+    )]
+    chat_template: Option<String>,
     #[arg(long, value_name = "NAME", help = "float32, bfloat16 or float16 [float32]")]
     dtype: Option<String>,
     #[arg(
@@ -45,70 +74,114 @@ pub(super) struct ChatArguments {
 
 /// Parameters of choosing tokens that options give; the others are the model's.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-struct SamplingChoices {
+pub(super) struct SamplingChoices {
     #[arg(
         long,
         value_name = "T",
         value_parser = number::<f32>,
         help = "0 for the most probable words"
     )]
-    temperature: Option<f32>,
+    pub(super) temperature: Option<f32>,
     #[arg(
         long,
         value_name = "P",
         value_parser = number::<f32>,
         help = "share of probability to choose from"
     )]
-    top_p: Option<f32>,
+    pub(super) top_p: Option<f32>,
     #[arg(
         long,
         value_name = "K",
         value_parser = number::<i64>,
         help = "most probable tokens to choose from"
     )]
-    top_k: Option<i64>,
+    pub(super) top_k: Option<i64>,
     #[arg(
         long,
         value_name = "P",
         value_parser = number::<f32>,
         help = "least probability beside the largest one"
     )]
-    min_p: Option<f32>,
+    pub(super) min_p: Option<f32>,
     #[arg(long, value_name = "N", value_parser = number::<u64>, help = "the same answers each time")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     #[arg(long, value_name = "N", value_parser = number::<u32>, help = "longest answer")]
-    max_tokens: Option<u32>,
+    pub(super) max_tokens: Option<u32>,
 }
 
-/// Pieces of an answer that may wait to be printed.
-const MAX_PIECES: usize = 64;
-/// Lines that may wait to be said.
-const MAX_LINES: usize = 16;
-
 pub(super) const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye ends; \
-                        Ctrl-C breaks an answer off";
+                        Ctrl-C breaks an answer off. \"\"\" begins and ends a message of several lines, and so \
+                        does a backslash at the end of each but the last.";
 
 /// Talks with a model until the input ends.
 pub(super) fn chat(arguments: &ChatArguments) -> Result<ExitCode, String> {
     let mut talk = ChatSession::new(arguments);
+    let peer = match &arguments.url {
+        Some(place) => server_model(place, arguments)?,
+        None => local_model(arguments)?,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("the runtime does not start: {error}"))?;
+    let result = match &arguments.prompt {
+        Some(prompt) => runtime.block_on(talk.say(&peer, prompt)),
+        None => runtime.block_on(talk.go_on(&peer)),
+    };
+    // A thread may wait for a line that never comes.
+    runtime.shutdown_background();
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Loads the model that the command line names.
+fn local_model(arguments: &ChatArguments) -> Result<ChatPeer, String> {
+    if arguments.client.are_given() {
+        return Err("--ca-file, --insecure and --header are about a server: give --url".to_owned());
+    }
+    let model = arguments.model.as_deref().unwrap_or_default();
     let weights = EngineArguments {
         max_num_seqs: Some(1),
         max_model_len: arguments.text.context.filter(|tokens| *tokens > 0),
         dtype: arguments.dtype.clone(),
         quantization: arguments.quantization.clone(),
         kv_cache_dtype: arguments.kv_cache_dtype.clone(),
+        chat_template: arguments.chat_template.clone(),
         ..EngineArguments::default()
     };
-    let model = engine().llm_with(&arguments.model, &weights).map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("the runtime does not start: {error}"))?;
-    let result = match &arguments.prompt {
-        Some(prompt) => runtime.block_on(talk.say(&model, prompt)),
-        None => runtime.block_on(talk.go_on(&model)),
-    };
-    // A thread may wait for a line that never comes.
-    runtime.shutdown_background();
-    result.map(|()| ExitCode::SUCCESS)
+    let line = ProgressLine::start(format!("Loading {model}"));
+    let loaded = engine().llm_with(Path::new(model), &weights).map_err(|error| error.to_string());
+    drop(line);
+    let loaded = loaded?;
+    if loaded.language_model().template().is_none() {
+        return Err(format!("the model '{model}' {NO_TEMPLATE}"));
+    }
+    Ok(ChatPeer::Here(Box::new(loaded)))
+}
+
+/// Finds the model of a server.
+fn server_model(place: &HostPort, arguments: &ChatArguments) -> Result<ChatPeer, String> {
+    let ChatArguments { dtype, quantization, kv_cache_dtype, chat_template, text, .. } = arguments;
+    let of_loading = [
+        ("context", text.context.is_some()),
+        ("dtype", dtype.is_some()),
+        ("quantization", quantization.is_some()),
+        ("kv-cache-dtype", kv_cache_dtype.is_some()),
+        ("chat-template", chat_template.is_some()),
+    ];
+    if let Some((option, _)) = of_loading.iter().find(|(_, given)| *given) {
+        return Err(format!(
+            "--{option} is about loading a model, which the server at {place} has done"
+        ));
+    }
+    let found = RemoteChat::find(place, &arguments.client, arguments.model.as_deref())?;
+    if stdin().is_terminal() {
+        say(&format!("{} at {place}", found.model));
+    }
+    Ok(ChatPeer::Server(Arc::new(found)))
+}
+
+/// Reads the place of a server that speaks OpenAI's protocol, whose address is often given with `/v1`.
+fn openai_place(given: &str) -> Result<HostPort, String> {
+    let bare = given.trim_end_matches('/');
+    http_place(bare.strip_suffix("/v1").unwrap_or(bare))
 }
 
 /// A conversation.
@@ -172,9 +245,9 @@ impl ChatSession {
         self.messages.extend(system.map(ChatMessage::system));
     }
 
-    /// Answers lines until they end.
-    async fn go_on(&mut self, model: &Llm) -> Result<(), String> {
-        let mut lines = lines();
+    /// Answers messages until they end.
+    async fn go_on(&mut self, peer: &ChatPeer) -> Result<(), String> {
+        let mut lines = input::messages();
         let system = self.messages.first().map(|first| first.content.clone());
         if stdin().is_terminal() {
             say(COMMANDS);
@@ -196,7 +269,7 @@ impl ChatSession {
                 ChatLine::Begin(other) => self.begin(other),
                 ChatLine::Say(text) => {
                     let before = self.messages.len();
-                    if let Err(error) = self.say(model, text).await {
+                    if let Err(error) = self.say(peer, text).await {
                         // The conversation goes on as if nothing had been said.
                         self.messages.truncate(before);
                         complain(&format!("Error: {error}"));
@@ -207,97 +280,53 @@ impl ChatSession {
     }
 
     /// Says something, and prints the answer as it comes.
-    async fn say(&mut self, model: &Llm, text: &str) -> Result<(), String> {
+    async fn say(&mut self, peer: &ChatPeer, text: &str) -> Result<(), String> {
         self.messages.push(ChatMessage::user(text));
-        let input =
-            ChatInput::new(&self.messages).with_sampling(self.sampling.apply(model.defaults()));
-        let stream = model.stream_chat(input).map_err(|error| error.to_string())?;
+        let mut asked = peer.ask(&self.messages, &self.sampling)?;
         let mut answer = String::new();
-        let (to, events) = channel(MAX_PIECES);
-        // The thread ends, and with it the request, when nobody listens any more.
-        tokio::task::spawn_blocking(move || tell(stream, &to));
         let result = tokio::select! {
-            result = listen(events, &mut answer) => result,
+            result = listen(&mut asked.events, &mut answer) => result,
             _ = tokio::signal::ctrl_c() => Ok(None),
         };
+        drop(asked);
         say("");
-        if let Some(usage) = result?.filter(|_| self.stats) {
-            complain(&speed(&usage));
+        if let Some(speed) = result?.filter(|_| self.stats) {
+            complain(&speed_text(&speed));
         }
         self.messages.push(ChatMessage::assistant(answer));
         Ok(())
     }
 }
 
-/// Part of an answer, or its end.
-enum ChatEvent {
-    Piece(AnswerPiece),
-    Ended(TokenUsage),
-    Failed(String),
-}
-
-/// Tells an answer piece by piece.
-fn tell(mut stream: AnswerStream, to: &Sender<ChatEvent>) {
-    for piece in stream.by_ref() {
-        let event = match piece {
-            Ok(piece) => ChatEvent::Piece(piece),
-            Err(error) => ChatEvent::Failed(error.to_string()),
-        };
-        if to.blocking_send(event).is_err() {
-            return;
-        }
-    }
-    if let Some(usage) = stream.usage() {
-        // Nobody wants to know any more where this fails.
-        drop(to.blocking_send(ChatEvent::Ended(*usage)));
-    }
-}
-
 /// Prints an answer as it comes, and collects its content.
 async fn listen(
-    mut events: Receiver<ChatEvent>,
+    events: &mut Receiver<ChatEvent>,
     answer: &mut String,
-) -> Result<Option<TokenUsage>, String> {
+) -> Result<Option<ChatSpeed>, String> {
+    // A prompt may take long to be read.
+    let mut line = Some(ProgressLine::start("Reading"));
     while let Some(event) = events.recv().await {
+        line.take();
         match event {
-            ChatEvent::Piece(AnswerPiece::Reasoning(text)) => show(&text),
-            ChatEvent::Piece(AnswerPiece::Content(text)) => {
+            ChatEvent::Reasoning(text) => show(&text),
+            ChatEvent::Content(text) => {
                 show(&text);
                 answer.push_str(&text);
             }
-            // Nobody offers tools here.
-            ChatEvent::Piece(AnswerPiece::Call { .. } | AnswerPiece::Arguments { .. }) => {}
-            ChatEvent::Ended(usage) => return Ok(Some(usage)),
+            ChatEvent::Ended(speed) => return Ok(Some(speed)),
             ChatEvent::Failed(error) => return Err(error),
         }
     }
     Ok(None)
 }
 
-fn speed(usage: &TokenUsage) -> String {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let first = seconds(usage.first_token_ns.saturating_sub(usage.queue_ns));
-    let rest = seconds(usage.total_ns.saturating_sub(usage.first_token_ns));
-    let later = usage.completion_tokens.saturating_sub(1);
-    let rate = if rest > 0.0 { later as f64 / rest } else { 0.0 };
+fn speed_text(of: &ChatSpeed) -> String {
+    let later = of.answer_tokens.saturating_sub(1);
+    let rate = if of.rest > 0.0 { later as f64 / of.rest } else { 0.0 };
     format!(
-        "[{} tokens in, {} of them cached, first token after {first:.3} s; {} tokens out, {rate:.1} tokens/s]",
-        usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+        "[{} tokens in, {} of them cached, first token after {:.3} s; {} tokens out, {rate:.1} tokens/s]",
+        of.prompt_tokens, of.cached_tokens, of.first, of.answer_tokens
     )
-}
-
-/// The lines of the standard input, read on a thread that may wait.
-fn lines() -> Receiver<String> {
-    let (to, lines) = channel(MAX_LINES);
-    tokio::task::spawn_blocking(move || {
-        for line in stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if to.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 /// Prints without a line break. A closed standard output is not an error of the program.
@@ -344,19 +373,19 @@ mod tests {
     }
 
     #[test]
-    fn speeds_leave_the_queue_and_the_first_token_out() {
-        let usage = TokenUsage {
-            prompt_tokens: 5,
-            completion_tokens: 11,
-            queue_ns: 1_000_000_000,
-            first_token_ns: 1_250_000_000,
-            total_ns: 3_250_000_000,
-            ..TokenUsage::default()
-        };
-        let text = speed(&usage);
+    fn speeds_are_of_the_tokens_behind_the_first() {
+        let speed = ChatSpeed { answer_tokens: 11, first: 0.25, rest: 2.0, ..ChatSpeed::default() };
+        let text = speed_text(&speed);
         assert!(
             text.contains("first token after 0.250 s") && text.contains("5.0 tokens/s"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_model_is_named_or_a_server_is() {
+        assert_eq!(talk(&[]).err().unwrap(), "MODEL is missing");
+        let parsed: ChatArguments = parse(&["--url", "http://h:9/v1/"]).unwrap();
+        assert_eq!(parsed.url.unwrap().to_string(), "h:9");
     }
 }
