@@ -14,6 +14,7 @@ use galatea_serving::backend::llm::EngineArguments;
 
 use super::language_choices::{TokenCounts, WeightChoices};
 use super::model::{self, TimelineChoices};
+use super::progress::ProgressLine;
 use super::{engine, say, step_profile};
 use crate::table::table;
 
@@ -132,14 +133,17 @@ impl CheckpointJob<'_> {
         };
         let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
         options.session.threads = threads;
+        let progress = ProgressLine::start(format!("Loading {}", path.display()));
         let started = Instant::now();
         let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
         let load = started.elapsed();
         let bench = LanguageBench { model: &model, context, answer };
         // The first runs plan memory.
+        progress.say("Warming up");
         bench.alone(prompt, 2)?;
         let mut figures = Vec::new();
-        for _ in 0..ROUNDS {
+        for round in 1..=ROUNDS {
+            progress.say(format!("Measuring, round {round} of {ROUNDS}"));
             let read = bench.alone(prompt, 1)?;
             let written = bench.alone(context, answer)?;
             let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
@@ -158,6 +162,7 @@ impl CheckpointJob<'_> {
         let speeds = |of: fn(&RoundFigures) -> f64| report.figures.iter().map(of).collect();
         let prefill = speeds(|of| of.prefill);
         let decode = speeds(|of| of.decode);
+        progress.say("Taking steps apart");
         let answers = if self.profile { bench.answers()? } else { Vec::new() };
         let vocabulary = model.tokenizer().vocabulary_size();
         drop(report);
@@ -180,6 +185,7 @@ impl CheckpointJob<'_> {
         let mut options = engine().load_options(&weights).map_err(|error| error.to_string())?;
         options.session.threads = self.threads;
         let chunk = self.counts.prompt.prompt_tokens.unwrap_or(PROMPT);
+        let _line = ProgressLine::start(format!("Scoring {}", file.display()));
         let scored = PerplexityModel::load(self.path, &options, chunk)
             .and_then(|mut model| Ok((model.score(&text)?, model)));
         let (score, model) = scored.map_err(|error| error.to_string())?;

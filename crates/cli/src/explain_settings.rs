@@ -35,6 +35,10 @@ pub(super) fn text(path: &Path, flag: &str) -> Result<Option<String>, String> {
         None => MetalConfig::of_model(&ModelConfig::default(), path, &server)
             .map_err(|error| error.to_string())?,
     };
+    // Fields that nobody sets are of interest beside those that somebody does.
+    if metal.settings().is_empty() && server.power().next().is_none() {
+        return Ok(None);
+    }
     let own = metal.settings().iter().map(row);
     let of_server = server.power().filter(|setting| metal.find(setting.field).is_none());
     let of_server = of_server.map(|setting| {
@@ -134,6 +138,8 @@ mod tests {
         fs::write(model.join("1/model.onnx"), "").unwrap();
         let path = |part: &str| model.join(part);
         assert_eq!(text(&path("1/model.onnx"), "").unwrap(), None);
+        fs::write(model.join("config.pbtxt"), "max_batch_size: 0").unwrap();
+        assert_eq!(text(&path(""), "").unwrap(), None, "a configuration that sets none of them");
         let object = r#"{"preset": "low_latency", "batch_size": 4}"#;
         fs::write(model.join("metal_config.json"), object).unwrap();
         let parameter = r#"parameters { key: "metal_config" value { string_value: "{\"precision\": \"bf16\"}" } }"#;

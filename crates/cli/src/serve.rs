@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use galatea::devices::SoftwareGpus;
@@ -133,6 +134,7 @@ async fn load_and_serve(flags: ServerFlags, options: ServerOptions) -> Result<Ex
             return Ok(ExitCode::FAILURE);
         }
     };
+    tracing::info!("{}", startup::ready(core, &server.addresses()));
     loop {
         tokio::select! {
             () = interrupts.next() => break,
@@ -163,6 +165,7 @@ fn reload(server: &RunningServer) {
 /// # Errors
 /// Fails when the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
 pub(super) fn start_server(flags: &ServerFlags) -> Result<Server, String> {
+    let _progress = LoadProgress::start();
     let server =
         Server::start(engine(), repository_options(flags)?).map_err(|error| {
             match error.kind() {
@@ -182,6 +185,34 @@ pub(super) fn start_server(flags: &ServerFlags) -> Result<Server, String> {
     }
     tracing::info!("{}", startup::options(core, flags));
     Ok(server)
+}
+
+/// Time between two lines that say that models are still loading.
+const LOADING_LINES: Duration = Duration::from_secs(10);
+
+/// Says from time to time that models are still loading, until this is dropped.
+struct LoadProgress(Option<std::sync::mpsc::Sender<()>>);
+
+impl LoadProgress {
+    fn start() -> Self {
+        let (ended, end) = std::sync::mpsc::channel();
+        let begun = std::time::Instant::now();
+        let watch = move || {
+            while end.recv_timeout(LOADING_LINES) == Err(RecvTimeoutError::Timeout) {
+                tracing::info!("still loading models, for {:.0} s", begun.elapsed().as_secs_f64());
+            }
+        };
+        // Without the thread nothing is said, and the models load as well.
+        let thread = std::thread::Builder::new().name("load-progress".to_owned()).spawn(watch);
+        Self(thread.is_ok().then_some(ended))
+    }
+}
+
+impl Drop for LoadProgress {
+    fn drop(&mut self) {
+        // The thread sees that nobody is left to load.
+        self.0.take();
+    }
 }
 
 /// Reads what is served, and on which devices.

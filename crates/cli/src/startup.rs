@@ -1,5 +1,7 @@
 //! The tables that the log shows at the start.
 
+use galatea::host;
+use galatea_server::server::FrontEndAddresses;
 use galatea_serving::Core;
 use galatea_serving::backend::ModelBackend;
 use galatea_serving::repository::ModelId;
@@ -33,7 +35,7 @@ pub fn options(core: &Core, flags: &ServerFlags) -> String {
     let mut rows = vec![
         ("server_id".to_owned(), metadata.name),
         ("server_version".to_owned(), metadata.version),
-        ("server_extensions".to_owned(), metadata.extensions.join(" ")),
+        ("server_extensions".to_owned(), folded(&metadata.extensions)),
     ];
     let paths = options.repositories.iter().enumerate();
     rows.extend(paths.map(|(index, path)| {
@@ -53,6 +55,60 @@ pub fn options(core: &Core, flags: &ServerFlags) -> String {
     );
     let rows = rows.into_iter().map(|(name, value)| vec![name, value]);
     format!("\n{}", table(&["Option", "Value"], rows))
+}
+
+/// Columns of a cell that has several words.
+const CELL_WIDTH: usize = 60;
+
+/// Words in lines that terminals have room for.
+fn folded(words: &[String]) -> String {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + 1 + word.len() <= CELL_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.clone()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Line that ends the start: where the server is, how many models serve, and what computes.
+#[must_use]
+pub fn ready(core: &Core, addresses: &FrontEndAddresses) -> String {
+    let places = [
+        ("HTTP at http://", addresses.http),
+        ("gRPC at ", addresses.grpc),
+        ("OpenAI at http://", addresses.openai),
+        ("metrics at http://", addresses.metrics),
+    ];
+    let places =
+        places.into_iter().filter_map(|(name, address)| Some(format!("{name}{}", address?)));
+    let places: Vec<String> = places.collect();
+    let serving = core.repository_index(true).len();
+    let models = if serving == 1 { "model version" } else { "model versions" };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory = host::machine_memory_bytes();
+    let memory = memory
+        .map_or_else(String::new, |bytes| format!(", {:.0} GB of memory", bytes as f64 / 1e9));
+    format!(
+        "Serving {serving} {models}: {}. CPU with {cores} threads{memory}{}",
+        places.join(", "),
+        gpus()
+    )
+}
+
+/// Says where the program has no GPUs; others tell of theirs when one is opened.
+fn gpus() -> &'static str {
+    match cfg!(any(feature = "gpu", target_os = "macos")) {
+        true => "",
+        false => {
+            "; GPUs are not used: the program was built without the cargo feature galatea-cli/gpu"
+        }
+    }
 }
 
 /// Says that the repositories have no model, where they have none: the server is ready then, and answers nobody.
@@ -105,4 +161,21 @@ pub fn summary(core: &Core) -> String {
     let mut rows: Vec<Vec<String>> = rows.chain(unlisted).collect();
     rows.sort_by(|a, b| a.first().cmp(&b.first()));
     format!("\n{}", table(&["Model", "Version", "Status"], rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_folded_to_the_width_of_a_cell() {
+        let words: Vec<String> = (0..30).map(|at| format!("extension_{at}")).collect();
+        let text = folded(&words);
+        assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= CELL_WIDTH));
+        let found: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(found, words.iter().map(String::as_str).collect::<Vec<_>>());
+        let long = "x".repeat(90);
+        assert_eq!(folded(&[long.clone()]), long, "a word is never cut");
+        assert_eq!(folded(&[]), "");
+    }
 }

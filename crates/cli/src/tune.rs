@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_runtime::tune::{
-    ChoiceSource, MachineTuning, MeasuredCandidate, SearchLimits, StrategyKind, TuningDatabase,
-    TuningOutcome, TuningProblem, TuningRecord, TuningSearch,
+    ChoiceSource, MachineTuning, MeasuredCandidate, SearchEnd, SearchLimits, StrategyKind,
+    TuningDatabase, TuningOutcome, TuningProblem, TuningRecord, TuningSearch,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::plot::{self, PlotCurve, PlotPanel};
+use super::progress::ProgressLine;
 use super::tune_arguments::TuneArguments;
 use super::tune_subject::TuneSubject;
 use super::{say, tune_compare, write_chip};
@@ -53,8 +54,17 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
     let known = if file.exists() { tuning::load(&file)? } else { TuningDatabase::default() };
     let file = file.as_path();
     let curves = Vec::new();
-    let left_out = 0;
-    let mut work = TuneWork { arguments, subject, strategy, limits, known, file, curves, left_out };
+    let mut work = TuneWork {
+        arguments,
+        subject,
+        strategy,
+        limits,
+        known,
+        file,
+        curves,
+        left_out: 0,
+        unsettled: 0,
+    };
     if arguments.list || arguments.compare.is_some() {
         let mut problems = work.problems(&tuning::machine())?;
         match &arguments.compare {
@@ -68,6 +78,7 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
     }
     let found = work.run(time)?;
     tuning::save(&work.known, file)?;
+    let nothing = found.is_empty() && work.left_out == 0;
     if let Some(file) = &arguments.plot {
         let text = plot::svg(&[panel(work.curves)])?;
         fs::write(file, text)
@@ -79,9 +90,19 @@ pub(super) fn tune(arguments: &TuneArguments) -> Result<ExitCode, String> {
             let count = work.left_out;
             say(&format!("{count} choices have a record already: --again measures them too"));
         }
+        if work.unsettled > 0 {
+            let count = work.unsettled;
+            say(&format!("{count} choices have no record: there was no time for them"));
+        }
         say(&format!("{} records in {}", work.known.len(), file.display()));
     }
-    Ok(ExitCode::SUCCESS)
+    match nothing && work.unsettled > 0 {
+        true => Err(format!(
+            "nothing was measured in {:.1} s; give more time by --seconds, or fewer choices by --family",
+            time.as_secs_f64()
+        )),
+        false => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn merge(arguments: &TuneArguments) -> Result<ExitCode, String> {
@@ -109,6 +130,8 @@ struct TuneWork<'a> {
     curves: Vec<PlotCurve>,
     /// Choices that were not measured, as they have a record.
     left_out: usize,
+    /// Choices without a record, for which there was no time.
+    unsettled: usize,
 }
 
 /// The most curves of a picture that can be told apart.
@@ -138,22 +161,35 @@ fn best_so_far(outcome: &TuningOutcome) -> Vec<(f64, f64)> {
 
 impl TuneWork<'_> {
     /// Measures all choices of the model in two rounds: how kernels compute is settled before on how
-    /// many threads they do. Gives the new records, which are kept as they come.
+    /// many threads they do. Gives the new records, which are kept as they come. The time is that of measuring: it
+    /// begins when the model is prepared, and what prepares it again counts.
     fn run(&mut self, time: Duration) -> Result<TuningDatabase, String> {
-        let start = Instant::now();
+        let begun = Instant::now();
         let machine = tuning::machine();
         let mut found = TuningDatabase::default();
+        let mut problems = self.problems(&machine)?;
+        let preparation = begun.elapsed();
+        let start = Instant::now();
         for (round, share) in [(TuneRound::Algorithms, 0.5), (TuneRound::Threads, 1.0)] {
-            let mut problems = self.problems(&machine)?;
+            if round == TuneRound::Threads {
+                if time.saturating_sub(start.elapsed()) < preparation {
+                    self.unsettled += problems.iter().filter(|one| round.has(one)).count();
+                    break;
+                }
+                problems = self.problems(&machine)?;
+            }
+            let others = problems.iter().any(|one| !round.has(one));
             // Where nothing is left for the second round, the first has all the time.
-            let last = round == TuneRound::Threads || problems.iter().all(|one| round.has(one));
+            let last = round == TuneRound::Threads || !others;
             let deadline = time.mul_f64(if last { 1.0 } else { share });
-            problems.retain(|problem| round.has(problem));
-            let all = problems.len();
+            let (mut mine, rest): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut problems).into_iter().partition(|problem| round.has(problem));
+            problems = rest;
+            let all = mine.len();
             let again = self.arguments.again;
-            problems.retain(|one| again || self.known.get(&one.key(&machine)).is_none());
-            self.left_out += all - problems.len();
-            self.measure(problems, &machine, &mut found, &mut || {
+            mine.retain(|one| again || self.known.get(&one.key(&machine)).is_none());
+            self.left_out += all - mine.len();
+            self.measure(mine, &machine, &mut found, &mut || {
                 deadline.saturating_sub(start.elapsed())
             })?;
             if last {
@@ -178,6 +214,7 @@ impl TuneWork<'_> {
             bar.set_message(format!("{} {}", problem.family, problem.bucket));
             let left = left();
             if left.is_zero() {
+                self.unsettled += count - index;
                 break;
             }
             // Twice its share at most: what is large must not take the time of all others.
@@ -193,6 +230,10 @@ impl TuneWork<'_> {
             };
             let name = format!("{} {}", problem.family, problem.bucket);
             self.curves.push(PlotCurve { name, points: best_so_far(&outcome) });
+            let Some(outcome) = settled(&mut problem, outcome)? else {
+                self.unsettled += 1;
+                continue;
+            };
             let key = problem.key(machine);
             let record = TuningRecord::new(&problem.space, &outcome);
             found.insert(key.clone(), record.clone());
@@ -209,7 +250,9 @@ impl TuneWork<'_> {
     fn problems(&self, machine: &str) -> Result<Vec<TuningProblem>, String> {
         let tuning = MachineTuning { database: self.known.clone(), machine: machine.to_owned() };
         let choices = ChoiceSource(Some(Arc::new(tuning)));
+        let line = ProgressLine::start("Preparing the model");
         let mut problems = self.subject.problems(&self.arguments.subject, choices)?;
+        drop(line);
         let families = &self.arguments.families;
         let wanted = |problem: &TuningProblem| {
             families.is_empty() || families.iter().any(|text| problem.family.contains(text))
@@ -235,6 +278,55 @@ impl TuneWork<'_> {
         let outcome = search.run(&mut *self.strategy.unwrap_or(usual).start(1));
         outcome.map_err(|error| format!("{}: {error}", problem.node))
     }
+}
+
+/// Pairs of samples by which a gain is confirmed.
+const PAIRS: usize = 7;
+/// Candidates of a choice that are measured at least where time runs out.
+const LEAST_TRIALS: usize = 3;
+/// Pairs that the fastest candidate must win of them: by chance it does so in 1 of 16 cases.
+const WON: usize = 6;
+
+/// Returns what a search has settled; nothing where time ran out before that. The fastest candidate must be faster than
+/// the default a second time, in samples that alternate: a load on the machine during one of few samples looks like a
+/// gain of many times. Otherwise the default stays.
+fn settled(
+    problem: &mut TuningProblem,
+    outcome: TuningOutcome,
+) -> Result<Option<TuningOutcome>, String> {
+    // Two candidates of many say nothing about the others.
+    if outcome.ended == SearchEnd::Time
+        && outcome.trials.len() < problem.space.len().min(LEAST_TRIALS)
+    {
+        return Ok(None);
+    }
+    let default = outcome.trials.iter().find(|trial| trial.candidate == 0);
+    if outcome.best == 0 || default.is_none_or(|default| default.time_ns.is_none()) {
+        return Ok(Some(outcome));
+    }
+    let TuningProblem { node, device, .. } = problem;
+    let mut sample =
+        |candidate: usize| device.sample(candidate).map_err(|error| format!("{node}: {error}"));
+    let mut won = 0;
+    for pair in 0..PAIRS {
+        // Whoever comes second may find warmer caches.
+        let (default, best) = if pair % 2 == 0 {
+            let default = sample(0)?;
+            (default, sample(outcome.best)?)
+        } else {
+            let best = sample(outcome.best)?;
+            (sample(0)?, best)
+        };
+        won += usize::from(best < default);
+        // No later pair can change it.
+        if won >= WON || pair + 1 - won > PAIRS - WON {
+            break;
+        }
+    }
+    Ok(Some(match won >= WON {
+        true => outcome,
+        false => TuningOutcome { best: 0, best_ns: outcome.default_ns, ..outcome },
+    }))
 }
 
 /// Kind of problems that are measured together.
@@ -296,7 +388,23 @@ fn print(database: &TuningDatabase, as_json: bool) {
 
 #[cfg(test)]
 mod tests {
+    use galatea_runtime::tune::{ConfigAxis, ConfigSpace, TuningTarget};
+
     use super::*;
+
+    /// A device whose samples of each candidate come from a list, the last of which stays.
+    struct ListedTimes(Vec<Vec<f64>>);
+
+    impl TuningTarget for ListedTimes {
+        fn compute(&mut self, _candidate: usize) -> Result<Vec<f32>, String> {
+            Ok(vec![1.0])
+        }
+
+        fn sample(&mut self, candidate: usize) -> Result<f64, String> {
+            let times = &mut self.0[candidate];
+            Ok(if times.len() > 1 { times.remove(0) } else { times[0] })
+        }
+    }
 
     #[test]
     fn curves_fall_from_the_default_to_the_best() {
@@ -320,5 +428,37 @@ mod tests {
         let falling = PlotCurve { name: "falling".to_owned(), points };
         let found = panel(vec![flat, falling]);
         assert_eq!(found.curves[0].name, "falling");
+    }
+
+    #[test]
+    fn gains_that_a_load_made_are_not_kept() {
+        let trial = |candidate, time_ns| MeasuredCandidate { candidate, time_ns: Some(time_ns) };
+        let outcome = |ended, trials| TuningOutcome {
+            best: 1,
+            best_ns: 10.0,
+            default_ns: 80.0,
+            trials,
+            refused: Vec::new(),
+            ended,
+        };
+        let all = || vec![trial(0, 80.0), trial(1, 10.0), trial(2, 90.0)];
+        let problem = |times: Vec<Vec<f64>>| TuningProblem {
+            node: "n".to_owned(),
+            unit: None,
+            family: "f".to_owned(),
+            bucket: "b".to_owned(),
+            space: ConfigSpace::new(vec![ConfigAxis::names("way", &["a", "b", "c", "d"])]),
+            device: Box::new(ListedTimes(times)),
+        };
+        // The default had a slow moment while it was measured first.
+        let equal = || vec![vec![10.0], vec![10.0, 11.0, 10.0], vec![90.0]];
+        let found = settled(&mut problem(equal()), outcome(SearchEnd::Searched, all())).unwrap();
+        assert_eq!(found.unwrap().best, 0);
+        let faster = vec![vec![20.0], vec![10.0, 25.0, 10.0], vec![90.0]];
+        let found = settled(&mut problem(faster), outcome(SearchEnd::Searched, all())).unwrap();
+        assert_eq!(found.unwrap().best, 1, "one slow moment of the fastest does not decide");
+        let two = vec![trial(0, 80.0), trial(1, 10.0)];
+        let found = settled(&mut problem(equal()), outcome(SearchEnd::Time, two)).unwrap();
+        assert_eq!(found, None, "two of four candidates");
     }
 }

@@ -1,6 +1,7 @@
 //! `galatea report`: a page of HTML about a model on this host, or about two beside each other.
 
 mod beside;
+mod host;
 mod language;
 mod live;
 mod page;
@@ -200,6 +201,9 @@ fn of_graphs(sides: Vec<ReportSide>, time: Duration) -> Result<(String, Value), 
     }
     let all = variants.iter().zip(&found).map(|(variant, found)| variant.json(found)).collect();
     put(&mut data, "variants", Value::Array(all));
+    let facts = host::facts();
+    host::write(&facts, &mut page);
+    put(&mut data, "measured_on", facts);
     Ok((page.end(&data), data))
 }
 
@@ -268,6 +272,9 @@ fn of_checkpoints(sides: &[ReportSide], paths: &[PathBuf]) -> Result<(String, Va
     }
     found.iter().for_each(|one| one.write(&mut page));
     put(&mut data, "variants", found.iter().map(language::ReportedLanguage::json).collect());
+    let facts = host::facts();
+    host::write(&facts, &mut page);
+    put(&mut data, "measured_on", facts);
     Ok((page.end(&data), data))
 }
 

@@ -8,8 +8,8 @@ const STYLE: &str = "\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #8886}\
 table{border-collapse:collapse;font-size:.9rem;display:block;overflow-x:auto}\
-th,td{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8883;white-space:nowrap}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}\
+th,td{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #8883;overflow-wrap:anywhere}\
+td.n,th{white-space:nowrap}td.n{text-align:right;font-variant-numeric:tabular-nums}\
 td i{display:inline-block;height:.7em;background:#38c;border-radius:2px}\
 figure{margin:1rem 0}figure svg{max-width:100%;height:auto;background:#fff}\
 p.verdict{font-weight:600}small{opacity:.75}";

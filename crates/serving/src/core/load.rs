@@ -275,11 +275,11 @@ impl Core {
     ) -> Result<(), ServingError> {
         let mut overtaken = Ok(());
         for (version, loaded) in built {
-            let seconds = loaded.load_duration.as_secs_f64();
+            let took = loaded.load_duration.as_secs_f64();
             let kept = loaded.kept.clone();
             match self.write_models(|models| models.serve(id, version, epoch, loaded)) {
                 Ok(before) => {
-                    tracing::info!(model = %id, version, seconds, "loaded");
+                    tracing::info!(model = %id, version, "loaded in {took:.3} s");
                     if let Some(before) = before {
                         before.hand_over(&kept);
                         drain(before, || {});
