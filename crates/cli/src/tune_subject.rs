@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
+use galatea_llm::engine::{SessionModel, StepKind, StepModel};
 use galatea_runtime::tune::{ChoiceSource, TuningProblem};
 use galatea_runtime::{Precision, Session, SessionOptions};
 use galatea_tensor::Tensor;
@@ -118,10 +118,11 @@ impl TuneSubject {
                 let most = (context + 1).max(prompt).div_ceil(options.block_size.max(1));
                 options.blocks = Some(most * sequences);
                 let mut model = SessionModel::load(path, &options).map_err(text_of)?;
-                let steps = [(sequences, context, 1), (1, 0, prompt)];
+                let writing = StepKind { sequences, before: context, rows: 1 };
+                let reading = StepKind { sequences: 1, before: 0, rows: prompt };
                 let mut problems = Vec::new();
-                for (sequences, before, rows) in steps {
-                    let batch = step(model.shape().vocabulary, most, sequences, before, rows);
+                for kind in [writing, reading] {
+                    let batch = kind.batch(model.shape().vocabulary, most);
                     problems.extend(model.problems(&batch).map_err(text_of)?);
                 }
                 let mut seen = std::collections::HashSet::new();
@@ -143,39 +144,4 @@ fn of_graph(session: &Session, arguments: &SubjectChoices) -> Result<Vec<TuningP
     let named: Vec<(&str, Tensor)> =
         made.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     session.problems(&named).map_err(text_of)
-}
-
-/// A step of so many sequences, with so many rows of each behind so many positions.
-fn step(
-    vocabulary: usize,
-    most_blocks: usize,
-    sequences: usize,
-    before: usize,
-    rows: usize,
-) -> StepBatch {
-    let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-    let all = sequences * rows;
-    StepBatch {
-        tokens: (0..all).map(|row| int((row * 31 + 7) % vocabulary.max(1))).collect(),
-        positions: (0..all).map(|row| int(before + row % rows.max(1))).collect(),
-        starts: (0..=sequences).map(|at| int(at * rows)).collect(),
-        lengths: vec![int(before + rows); sequences],
-        blocks: (0..sequences * most_blocks).map(int).collect(),
-        most_blocks,
-        wanted: (1..=sequences).map(|at| int(at * rows) - 1).collect(),
-        ..StepBatch::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_have_rows_for_every_sequence() {
-        let found = step(100, 3, 2, 10, 1);
-        assert_eq!((found.tokens.len(), &found.positions[..]), (2, &[10, 10][..]));
-        assert_eq!((&found.starts[..], &found.lengths[..]), (&[0, 1, 2][..], &[11, 11][..]));
-        assert_eq!((&found.blocks[..], &found.wanted[..]), (&[0, 1, 2, 3, 4, 5][..], &[0, 1][..]));
-    }
 }

@@ -141,7 +141,7 @@ impl Engine {
         let onnx = onnx.with_optional(devices::optional()).with_shared(shared, routing);
         let onnx = onnx.with_power(self.model_power()).with_cache(cache).with_tuning(tuning);
         let metal = MetalBackend::of_formats(&onnx, &core_ml).map(shared_backend);
-        let llm = LlmBackend::within(&self.checkpoints(defaults), &ModelMemory::new(limit));
+        let llm = LlmBackend::within(&self.checkpoints(defaults), &ModelMemory::new(limit), tuning);
         let tensorflow = TensorflowBackend::of_platforms().map(shared_backend);
         let first = [
             shared_backend(onnx),

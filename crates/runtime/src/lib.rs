@@ -61,7 +61,8 @@ pub use provider::{
 pub use roofline::{DevicePeaks, RooflineBound};
 pub use session::{
     KernelTuningLimits, KernelTuningReport, OutputMask, PlacementReport, PreparedGraph, Run,
-    RunInputs, RunResult, Session, TuningInput, TuningStep, compile_fallback, predict_fallback_ns,
+    RunInputs, RunResult, Session, SessionGate, TuningInput, TuningStep, compile_fallback,
+    predict_fallback_ns,
 };
 pub use subgraph::needed_nodes;
 pub use typical_shapes::{sized, typical_shapes};

@@ -36,7 +36,7 @@ use compiled::{CompiledPart, CompiledPartitions, PartFailure};
 use compiled_graph::CompiledGraph;
 pub use fallback::{compile_fallback, predict_fallback_ns};
 use kernel_tuning::RunShapes;
-pub use kernel_tuning::{KernelTuningLimits, KernelTuningReport, TuningInput};
+pub use kernel_tuning::{KernelTuningLimits, KernelTuningReport, SessionGate, TuningInput};
 use open::OpenSession;
 use pipeline::RunPipeline;
 use placements::PlacementSet;

@@ -17,7 +17,7 @@ use galatea_llm::template::ChatTemplate;
 use galatea_llm::tokens::{GgufVocabulary, Tokenizer};
 use galatea_llm::tools::ToolFormat;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, ModelMemory};
-use galatea_serving::backend::{CheckpointHandle, ModelBackend};
+use galatea_serving::backend::{CheckpointHandle, KernelTuningPolicy, ModelBackend};
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 const BLOCK: usize = 16;
@@ -126,7 +126,8 @@ pub(crate) fn core_within(repository: &Path, limit: u64) -> (Arc<Core>, Arc<Atom
         exit_on_error: false,
         ..CoreOptions::default()
     };
-    let backends = LlmBackend::within(&load, &ModelMemory::new(Some(limit)));
+    let backends =
+        LlmBackend::within(&load, &ModelMemory::new(Some(limit)), KernelTuningPolicy::default());
     (Core::start(options, backends).unwrap(), loads)
 }
 

@@ -21,6 +21,7 @@ pub use text::{TextEncoder, cosine};
 
 use crate::arch::{self, EncoderShape};
 use crate::config::JsonConfig;
+use crate::engine::{MadeInputs, StepTuner};
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::weights::{self, GgmlQuantization};
 
@@ -36,7 +37,7 @@ const LENGTH_STEP: usize = 8;
 /// A session that computes an encoder's graph. It may be used by several threads.
 #[derive(Debug)]
 pub struct EncoderModel {
-    session: Session,
+    session: Arc<Session>,
     shape: EncoderShape,
     settings: EncoderSettings,
 }
@@ -59,7 +60,7 @@ struct TypedTokens<'t> {
 impl EncoderModel {
     /// An encoder of a session whose graph `arch` describes.
     pub fn new(session: Session, shape: EncoderShape, settings: EncoderSettings) -> Self {
-        Self { session, shape, settings }
+        Self { session: Arc::new(session), shape, settings }
     }
 
     /// Loads a folder of `config.json` and safetensors, and what sentence-transformers keeps beside
@@ -311,38 +312,8 @@ impl EncoderModel {
     /// The result of one run.
     fn batch(&self, batch: &[(usize, &TypedTokens<'_>)], length: usize) -> Result<Vec<f32>> {
         let failed = |text: String| LlmError::new(LlmErrorKind::Model, "encoder", text);
-        let count = batch.len() * length;
-        let mut tokens = vec![0_i64; count];
-        let mut positions = vec![0_i64; count];
-        let mut types = vec![0_i64; count];
-        let mut mask = vec![f32::NEG_INFINITY; count];
-        let last_type = i64::try_from(self.shape.types).unwrap_or(0).max(1) - 1;
-        let lines = tokens.chunks_mut(length).zip(positions.chunks_mut(length));
-        let lines = lines.zip(types.chunks_mut(length)).zip(mask.chunks_mut(length));
-        for ((_, row), (((tokens, positions), types), mask)) in batch.iter().zip(lines) {
-            for (at, token) in row.tokens.iter().enumerate() {
-                if let Some(cell) = tokens.get_mut(at) {
-                    *cell = i64::from(*token);
-                }
-                if let Some(cell) = positions.get_mut(at) {
-                    *cell = i64::try_from(self.shape.first_position + at).unwrap_or(0);
-                }
-                if let (Some(cell), Some(kind)) = (types.get_mut(at), row.types.get(at)) {
-                    *cell = i64::from(*kind).min(last_type);
-                }
-            }
-            mask.iter_mut().take(row.tokens.len()).for_each(|cell| *cell = 0.0);
-        }
-        let shape = [batch.len(), length];
-        let integers = |values: Vec<i64>| Tensor::from_vec(&shape, values);
-        let mut inputs = vec![("tokens", integers(tokens)), ("positions", integers(positions))];
-        if self.shape.types > 0 {
-            inputs.push(("types", integers(types)));
-        }
-        inputs.push(("mask", Tensor::from_vec(&shape, mask)));
-        let inputs: std::result::Result<Vec<(&str, Tensor)>, _> =
-            inputs.into_iter().map(|(name, tensor)| tensor.map(|tensor| (name, tensor))).collect();
-        let inputs = inputs.map_err(|error| failed(error.to_string()))?;
+        let rows: Vec<&TypedTokens<'_>> = batch.iter().map(|(_, row)| *row).collect();
+        let inputs = run_inputs(&self.shape, &rows, length)?;
         let outputs = self
             .session
             .run_tensors(Run::named(&inputs))
@@ -354,4 +325,72 @@ impl EncoderModel {
         }
         found.to_vec::<f32>().map_err(|error| failed(error.to_string()))
     }
+
+    /// Tuner of the kernels of usual runs: one short text, one long one, and several.
+    #[must_use]
+    pub fn tuner(&self) -> StepTuner {
+        let most = self.context();
+        let made = |(texts, length): (usize, usize)| -> MadeInputs {
+            let shape = self.shape.clone();
+            Box::new(move |session: &Session| {
+                let tokens = vec![0_u32; length];
+                let row = TypedTokens { tokens: &tokens, types: &[] };
+                let rows = vec![&row; texts];
+                let inputs = run_inputs(&shape, &rows, length)?;
+                let named = session.inputs().iter().filter_map(|info| {
+                    inputs.iter().find(|(name, _)| *name == info.name).map(|(_, tensor)| tensor)
+                });
+                Ok(named.cloned().collect())
+            })
+        };
+        let long = TUNED_LENGTHS[1].min(most);
+        let mut runs = vec![(1, TUNED_LENGTHS[0].min(most)), (1, long), (TUNED_TEXTS, long)];
+        runs.dedup();
+        StepTuner::new(&self.session, runs.into_iter().map(made).collect())
+    }
+}
+
+/// Tokens of a short and of a long text whose kernels are measured, and texts of a run of several.
+const TUNED_LENGTHS: [usize; 2] = [16, 128];
+const TUNED_TEXTS: usize = 8;
+
+/// Inputs of a run of texts, each filled up to so many tokens.
+fn run_inputs(
+    shape: &EncoderShape,
+    batch: &[&TypedTokens<'_>],
+    length: usize,
+) -> Result<Vec<(&'static str, Tensor)>> {
+    let failed = |text: String| LlmError::new(LlmErrorKind::Model, "encoder", text);
+    let count = batch.len() * length;
+    let mut tokens = vec![0_i64; count];
+    let mut positions = vec![0_i64; count];
+    let mut types = vec![0_i64; count];
+    let mut mask = vec![f32::NEG_INFINITY; count];
+    let last_type = i64::try_from(shape.types).unwrap_or(0).max(1) - 1;
+    let lines = tokens.chunks_mut(length).zip(positions.chunks_mut(length));
+    let lines = lines.zip(types.chunks_mut(length)).zip(mask.chunks_mut(length));
+    for (row, (((tokens, positions), types), mask)) in batch.iter().zip(lines) {
+        for (at, token) in row.tokens.iter().enumerate() {
+            if let Some(cell) = tokens.get_mut(at) {
+                *cell = i64::from(*token);
+            }
+            if let Some(cell) = positions.get_mut(at) {
+                *cell = i64::try_from(shape.first_position + at).unwrap_or(0);
+            }
+            if let (Some(cell), Some(kind)) = (types.get_mut(at), row.types.get(at)) {
+                *cell = i64::from(*kind).min(last_type);
+            }
+        }
+        mask.iter_mut().take(row.tokens.len()).for_each(|cell| *cell = 0.0);
+    }
+    let size = [batch.len(), length];
+    let integers = |values: Vec<i64>| Tensor::from_vec(&size, values);
+    let mut inputs = vec![("tokens", integers(tokens)), ("positions", integers(positions))];
+    if shape.types > 0 {
+        inputs.push(("types", integers(types)));
+    }
+    inputs.push(("mask", Tensor::from_vec(&size, mask)));
+    let inputs: std::result::Result<Vec<(&'static str, Tensor)>, _> =
+        inputs.into_iter().map(|(name, tensor)| tensor.map(|tensor| (name, tensor))).collect();
+    inputs.map_err(|error| failed(error.to_string()))
 }

@@ -28,6 +28,7 @@ mod seq2seq;
 mod session_model;
 mod speculate;
 mod statistics;
+mod step_tuner;
 mod swap_store;
 mod worker;
 
@@ -40,6 +41,8 @@ pub use request_engine::RequestTicket;
 pub use session_model::SessionModel;
 pub use speculate::SpeculationMethod;
 pub use statistics::{EngineHistogram, EngineStatistics};
+pub(crate) use step_tuner::MadeInputs;
+pub use step_tuner::{StepKind, StepTuner};
 
 use answer::OngoingAnswer;
 use ongoing::{OngoingRequest, OpenAnswer, SubmittedRequest};

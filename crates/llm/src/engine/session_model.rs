@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use galatea_graph::Dim;
 use galatea_runtime::tune::TuningProblem;
@@ -14,6 +15,7 @@ use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::sampling::LogitNeed;
 
 use super::model::{LogitRows, StepBatch, StepModel};
+use super::step_tuner::{MadeInputs, StepKind, StepTuner};
 use super::swap_store::BlockSwapStore;
 
 /// The inputs of a step in front of its caches.
@@ -32,7 +34,7 @@ const TOP: [usize; 2] = [2, 3];
 /// A decoder's graph as `arch` describes it, and its caches, which each step writes where they are.
 #[derive(Debug)]
 pub struct SessionModel {
-    session: Session,
+    session: Arc<Session>,
     shape: ModelShape,
     block_size: NonZeroUsize,
     block_count: usize,
@@ -67,7 +69,7 @@ impl SessionModel {
             return Err(LlmError::new(LlmErrorKind::Model, "session", text));
         }
         let mut model = Self {
-            session,
+            session: Arc::new(session),
             shape,
             block_size,
             block_count,
@@ -91,6 +93,25 @@ impl SessionModel {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Tuner of the kernels of usual steps, of at most so many sequences and rows. It makes caches of its own, as small
+    /// as the steps permit.
+    #[must_use]
+    pub fn tuner(&self, max_sequences: usize, max_rows: usize) -> StepTuner {
+        let size = self.block_size.get();
+        let positions = self.shape.positions.min(size.saturating_mul(self.block_count));
+        let vocabulary = self.shape.vocabulary;
+        let made = |kind: StepKind| -> MadeInputs {
+            Box::new(move |session: &Session| {
+                let blocks = kind.blocks(size);
+                let batch = kind.batch(vocabulary, blocks / kind.sequences.max(1));
+                let caches = zero_caches(session, size, blocks)?;
+                Ok(Self::rows_of(&batch)?.into_iter().chain(caches).collect())
+            })
+        };
+        let kinds = StepKind::usual(positions, max_sequences, max_rows);
+        StepTuner::new(&self.session, kinds.into_iter().map(made).collect())
     }
 
     /// Bytes of all caches.
@@ -166,34 +187,7 @@ impl SessionModel {
 
     /// Caches that hold nothing.
     fn zeros(&self) -> Result<Vec<Tensor>> {
-        let known = HashMap::from([
-            ("cache_blocks", self.block_count),
-            ("block_size", self.block_size.get()),
-        ]);
-        let length = |info: &IoInfo, dim: &Dim| {
-            let named = || known.get(dim.to_string().as_str()).copied();
-            dim.known().or_else(named).ok_or_else(|| {
-                let text = format!("axis '{dim}' found, expected cache_blocks or block_size");
-                LlmError::new(LlmErrorKind::Model, &info.name, text)
-            })
-        };
-        let zeros = |(at, info): (usize, &IoInfo)| {
-            let dims: Vec<usize> =
-                info.dims.iter().map(|dim| length(info, dim)).collect::<Result<_>>()?;
-            if dims.first() != Some(&self.block_count) {
-                let text = format!("shape {dims:?} found, expected the blocks first");
-                return Err(LlmError::new(LlmErrorKind::Model, &info.name, text));
-            }
-            let failed = |error: &dyn std::fmt::Display| {
-                LlmError::new(LlmErrorKind::Model, &info.name, error.to_string())
-            };
-            // One by one: what two share is not written where it is.
-            match self.session.allocate_input(at, &dims).map_err(|error| failed(&error))? {
-                Some(placed) => Ok(placed),
-                None => Tensor::zeros(info.dtype, &dims).map_err(|error| failed(&error)),
-            }
-        };
-        self.session.inputs().iter().enumerate().skip(STEP_INPUTS.len()).map(zeros).collect()
+        zero_caches(&self.session, self.block_size.get(), self.block_count)
     }
 
     /// Writes into every cache, of which `change` is given the number, the parts and the bytes of a block.
@@ -379,6 +373,35 @@ impl StepModel for SessionModel {
             self.session.return_buffer(LOGITS, tensor);
         }
     }
+}
+
+/// Caches of a session, of so many blocks that hold nothing.
+fn zero_caches(session: &Session, block_size: usize, block_count: usize) -> Result<Vec<Tensor>> {
+    let known = HashMap::from([("cache_blocks", block_count), ("block_size", block_size)]);
+    let length = |info: &IoInfo, dim: &Dim| {
+        let named = || known.get(dim.to_string().as_str()).copied();
+        dim.known().or_else(named).ok_or_else(|| {
+            let text = format!("axis '{dim}' found, expected cache_blocks or block_size");
+            LlmError::new(LlmErrorKind::Model, &info.name, text)
+        })
+    };
+    let zeros = |(at, info): (usize, &IoInfo)| {
+        let dims: Vec<usize> =
+            info.dims.iter().map(|dim| length(info, dim)).collect::<Result<_>>()?;
+        if dims.first() != Some(&block_count) {
+            let text = format!("shape {dims:?} found, expected the blocks first");
+            return Err(LlmError::new(LlmErrorKind::Model, &info.name, text));
+        }
+        let failed = |error: &dyn std::fmt::Display| {
+            LlmError::new(LlmErrorKind::Model, &info.name, error.to_string())
+        };
+        // One by one: what two share is not written where it is.
+        match session.allocate_input(at, &dims).map_err(|error| failed(&error))? {
+            Some(placed) => Ok(placed),
+            None => Tensor::zeros(info.dtype, &dims).map_err(|error| failed(&error)),
+        }
+    };
+    session.inputs().iter().enumerate().skip(STEP_INPUTS.len()).map(zeros).collect()
 }
 
 fn nothing() -> LlmError {

@@ -266,8 +266,9 @@ impl LanguageModel {
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let positions = model.block_count().saturating_mul(model.block_size().get());
         let position_bytes = model.cache_bytes() / positions.max(1);
-        let model = Box::new(model);
         let own = options.engine.clone();
+        let tuner = Some(Arc::new(model.tuner(own.max_sequences, own.max_batched_tokens)));
+        let model = Box::new(model);
         let mut draft_bytes = 0;
         let engine = match &options.draft {
             None => GenerationEngine::start(model, Arc::clone(&tokenizer), own)?,
@@ -282,7 +283,7 @@ impl LanguageModel {
             }
         };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
-        Ok(Self { weight_bytes, position_bytes, draft_bytes, ..model })
+        Ok(Self { weight_bytes, position_bytes, draft_bytes, tuner, ..model })
     }
 
     /// Loads a folder of chunks, with the tokenizer that lies there.

@@ -10,7 +10,7 @@ pub use cache_type::CacheType;
 pub use load::CheckpointOptions;
 pub use perplexity::{PerplexityModel, PerplexityScore};
 
-use crate::engine::GenerationEngine;
+use crate::engine::{GenerationEngine, StepTuner};
 use crate::error::Result;
 use crate::grammar::GrammarCompiler;
 use crate::sampling::SamplingParameters;
@@ -31,6 +31,8 @@ pub struct LanguageModel {
     position_bytes: usize,
     /// Bytes of a draft model's weights and cache.
     draft_bytes: usize,
+    /// Tuner of its kernels, where a session computes steps.
+    tuner: Option<Arc<StepTuner>>,
     grammars: OnceLock<Result<GrammarCompiler>>,
 }
 
@@ -54,6 +56,7 @@ impl LanguageModel {
             weight_bytes: 0,
             position_bytes: 0,
             draft_bytes: 0,
+            tuner: None,
             grammars,
         }
     }
@@ -110,6 +113,11 @@ impl LanguageModel {
         let positions = (has.blocks + has.swap_blocks).saturating_mul(has.block_size);
         let cache = positions.saturating_mul(self.position_bytes);
         self.weight_bytes.saturating_add(cache).saturating_add(self.draft_bytes)
+    }
+
+    /// Tuner of the kernels of its steps; `None` where there is none.
+    pub fn tuner(&self) -> Option<&Arc<StepTuner>> {
+        self.tuner.as_ref()
     }
 
     /// The engine.

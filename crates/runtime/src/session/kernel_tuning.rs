@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Fact};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, Tensor};
 
-use super::Session;
 use super::compiled::CompiledPart;
 use super::compiled_graph::{CompiledGraph, lock};
 use super::parts::PartsRun;
+use super::{Run, Session};
 use crate::error::RuntimeError;
-use crate::tune::{GatedOutcome, TuningCache, TuningGate, TuningProblem, search_gated, wait_open};
+use crate::tune::{
+    GatedOutcome, TuningCache, TuningGate, TuningGateState, TuningProblem, search_gated, wait_open,
+};
 use crate::typical_shapes::typical_shapes;
 
 /// Sets of input shapes of runs that are remembered.
@@ -145,22 +147,79 @@ impl Session {
         gate: &dyn TuningGate,
         limits: KernelTuningLimits,
     ) -> Result<KernelTuningReport, RuntimeError> {
+        self.tune_bound(&self.compiled.made_inputs(inputs)?, gate, limits)
+    }
+
+    /// Measures like [`Session::tune_kernels`] on inputs whose values matter, such as those of a language model's step.
+    ///
+    /// # Errors
+    /// Fails when the model does not take these inputs or cannot run with them, or a default kernel fails.
+    pub fn tune_kernels_on(
+        &self,
+        inputs: &[(&str, Tensor)],
+        gate: &dyn TuningGate,
+        limits: KernelTuningLimits,
+    ) -> Result<KernelTuningReport, RuntimeError> {
+        let bound = Run::named(inputs).bind(&self.inputs, self.outputs.len())?;
+        self.tune_bound(&bound.inputs, gate, limits)
+    }
+
+    fn tune_bound(
+        &self,
+        inputs: &[Datum],
+        gate: &dyn TuningGate,
+        limits: KernelTuningLimits,
+    ) -> Result<KernelTuningReport, RuntimeError> {
         let mut report = KernelTuningReport::default();
         let Some(choices) = self.compiled.options.choices.0.clone() else { return Ok(report) };
-        let inputs = self.compiled.made_inputs(inputs)?;
         // How kernels compute is settled before on how many threads they do.
         for threads in [false, true] {
             let work = TuningRound { graph: &self.compiled, choices: &*choices, gate, limits };
             let improved = report.improved;
-            work.measure(&inputs, threads, &mut report)?;
+            work.measure(inputs, threads, &mut report)?;
             if report.improved > improved && !report.closed {
-                report.renewed |= self.compiled.renew(&inputs, gate)?;
+                report.renewed |= self.compiled.renew(inputs, gate)?;
             }
             if report.closed || report.spent >= limits.time {
                 break;
             }
         }
         Ok(report)
+    }
+}
+
+/// Gate that closes when nobody but the tuner has the session any more.
+pub struct SessionGate<'a> {
+    inner: &'a dyn TuningGate,
+    session: &'a Arc<Session>,
+}
+
+impl std::fmt::Debug for SessionGate<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionGate").finish_non_exhaustive()
+    }
+}
+
+impl<'a> SessionGate<'a> {
+    /// Returns a gate that is open when another one is.
+    #[must_use]
+    pub fn new(inner: &'a dyn TuningGate, session: &'a Arc<Session>) -> Self {
+        Self { inner, session }
+    }
+}
+
+impl TuningGate for SessionGate<'_> {
+    fn wait(&self) -> TuningGateState {
+        let state = self.inner.wait();
+        if Arc::strong_count(self.session) < 2 { TuningGateState::Closed } else { state }
+    }
+
+    fn is_open(&self) -> bool {
+        self.inner.is_open()
+    }
+
+    fn spent(&self, time: Duration, cores: usize) {
+        self.inner.spent(time, cores);
     }
 }
 
@@ -281,8 +340,6 @@ impl CompiledGraph {
 
 #[cfg(test)]
 mod tests {
-    use galatea_tensor::Tensor;
-
     use super::*;
 
     fn tensor(rows: usize) -> Datum {

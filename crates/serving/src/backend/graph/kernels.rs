@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use galatea_runtime::device_selector::ShapeBucket;
-use galatea_runtime::tune::{TuningGate, TuningGateState};
-use galatea_runtime::{KernelTuningLimits, KernelTuningReport, Session, TuningInput};
+use galatea_runtime::tune::TuningGate;
+use galatea_runtime::{KernelTuningLimits, KernelTuningReport, Session, SessionGate, TuningInput};
 
 use crate::backend::{KernelTuner, KernelTuningPolicy};
 use crate::config::ModelConfig;
@@ -41,28 +41,6 @@ struct OpenShapes {
     session: Arc<Session>,
     inputs: Vec<TuningInput>,
     bucket: ShapeBucket,
-}
-
-/// A gate that closes when the model is gone.
-struct SessionGate<'a> {
-    inner: &'a dyn TuningGate,
-    session: &'a Arc<Session>,
-}
-
-impl TuningGate for SessionGate<'_> {
-    fn wait(&self) -> TuningGateState {
-        let state = self.inner.wait();
-        // Nobody but the tuner has the session.
-        if Arc::strong_count(self.session) < 2 { TuningGateState::Closed } else { state }
-    }
-
-    fn is_open(&self) -> bool {
-        self.inner.is_open()
-    }
-
-    fn spent(&self, time: Duration, cores: usize) {
-        self.inner.spent(time, cores);
-    }
 }
 
 impl GraphKernelTuner {
@@ -125,7 +103,7 @@ impl KernelTuner for GraphKernelTuner {
         }
         let OpenShapes { place, session, inputs, bucket } = self.next(&progress)?;
         let limits = KernelTuningLimits { time: progress.left, cores: self.cores };
-        let gate = SessionGate { inner: gate, session: &session };
+        let gate = SessionGate::new(gate, &session);
         let report = session.tune_kernels(&inputs, &gate, limits).unwrap_or_else(|error| {
             tracing::info!(model = %self.model, "kernels could not be measured: {error}");
             KernelTuningReport::default()

@@ -124,23 +124,37 @@ pub(in crate::backend) fn engine_fields(
     if let Some((setting, fuses)) = metal.switch("kernel_fusion") {
         fusion(options, setting, fuses, account);
     }
-    if let Some((setting, true)) = metal.switch("enable_auto_tuning") {
-        account.act(setting, "records of the tuner count; 'galatea tune' measures what has none");
-    }
-    if let Some(setting) = metal.find(TUNING_SECONDS) {
-        account.idle(setting, "but kernels of checkpoints are measured by 'galatea tune' only");
-    }
     other_fields(options, metal, providers, account)
 }
 
 /// Policy on tuning the kernels of a model.
-pub(super) fn tuning_policy(base: &KernelTuningPolicy, metal: &MetalConfig) -> KernelTuningPolicy {
+pub(in crate::backend) fn tuning_policy(
+    base: &KernelTuningPolicy,
+    metal: &MetalConfig,
+) -> KernelTuningPolicy {
     let seconds = metal.find(TUNING_SECONDS).and_then(|setting| setting.text.parse().ok());
     KernelTuningPolicy { time: seconds.map_or(base.time, Duration::from_secs), ..*base }
 }
 
+/// Says that fields on tuning kernels in idle moments have no effect.
+pub(in crate::backend) fn no_tuning_fields(
+    metal: &MetalConfig,
+    why: &str,
+    account: &mut FieldAccount,
+) {
+    let enabled =
+        metal.switch("enable_auto_tuning").and_then(|(setting, on)| on.then_some(setting));
+    for setting in enabled.into_iter().chain(metal.find(TUNING_SECONDS)) {
+        account.idle(setting, why);
+    }
+}
+
 /// Says what becomes of the fields on tuning kernels in idle moments.
-fn tuning_fields(metal: &MetalConfig, base: &KernelTuningPolicy, account: &mut FieldAccount) {
+pub(in crate::backend) fn tuning_fields(
+    metal: &MetalConfig,
+    base: &KernelTuningPolicy,
+    account: &mut FieldAccount,
+) {
     let enabled = metal.switch("enable_auto_tuning");
     let measures = base.models.measures(enabled.map(|(_, enabled)| enabled));
     if let Some((setting, true)) = enabled {

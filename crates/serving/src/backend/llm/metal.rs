@@ -97,7 +97,9 @@ pub fn metal_options(
         CheckpointForm::Chunks => {
             let own = ["precision", "batch_size", "latency_goal_ms"];
             let power = |field: &str| metal.power().any(|setting| setting.field == field);
-            let rest = metal.settings().iter();
+            // Fields on tuning are accounted for where the backend decides on it.
+            let tuning = ["enable_auto_tuning", "auto_tuning_seconds"];
+            let rest = metal.settings().iter().filter(|one| !tuning.contains(&one.field));
             for setting in rest.filter(|one| !own.contains(&one.field) && !power(one.field)) {
                 account.idle(setting, "but chunks are programs already");
             }

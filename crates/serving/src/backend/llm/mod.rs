@@ -8,6 +8,7 @@
 mod arguments;
 mod checkpoint;
 mod encoder;
+mod kernels;
 mod language;
 mod metal;
 mod prompts;
@@ -20,16 +21,19 @@ use std::sync::Arc;
 
 use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 
+use super::graph::metal::{FieldAccount, no_tuning_fields, tuning_fields, tuning_policy};
 use super::{
-    ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, ModelBackend,
-    ModelFiles, ModelInstance, ModelIo,
+    ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, KernelTuner,
+    KernelTuningPolicy, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
 pub use crate::checkpoint_files::{is_checkpoint, model_name};
+use crate::config::ModelConfig;
 use crate::error::{ErrorCode, ServingError};
 use crate::prepared::PreparedJob;
 pub use arguments::EngineArguments;
 pub use checkpoint::one as one_checkpoint;
 pub(crate) use encoder::TextsJob;
+use kernels::CheckpointKernelTuner;
 pub use metal::{CheckpointForm, metal_arguments, metal_options};
 pub(crate) use prompts::PromptsJob;
 pub use residency::{CheckpointTraits, InUse, ModelMemory, ResidentCheckpoint};
@@ -58,25 +62,59 @@ pub struct LlmBackend {
     found: FoundLlm,
     load: LoadModel,
     residency: Arc<ModelMemory>,
+    tuning: KernelTuningPolicy,
 }
 
 impl LlmBackend {
     /// The backends, under all their names, on one way to load checkpoints and with all the memory that there is.
     #[must_use]
     pub fn all(load: &LoadModel) -> Vec<Arc<dyn ModelBackend>> {
-        Self::within(load, &ModelMemory::new(None))
+        Self::within(load, &ModelMemory::new(None), KernelTuningPolicy::default())
     }
 
-    /// Makes the backends of [`LlmBackend::all`], with the memory that the models share.
+    /// Makes the backends of [`LlmBackend::all`], with the memory that the models share and the policy on tuning their
+    /// kernels.
     #[must_use]
-    pub fn within(load: &LoadModel, residency: &Arc<ModelMemory>) -> Vec<Arc<dyn ModelBackend>> {
+    pub fn within(
+        load: &LoadModel,
+        residency: &Arc<ModelMemory>,
+        tuning: KernelTuningPolicy,
+    ) -> Vec<Arc<dyn ModelBackend>> {
         [("llm", FoundLlm::Here), ("galatea_llm", FoundLlm::Here), ("vllm", FoundLlm::Named)]
             .map(|(name, found)| -> Arc<dyn ModelBackend> {
                 let load = Arc::clone(load);
                 let residency = Arc::clone(residency);
-                Arc::new(Self { name, found, load, residency })
+                Arc::new(Self { name, found, load, residency, tuning })
             })
             .into()
+    }
+}
+
+impl LlmBackend {
+    /// Policy on tuning a checkpoint's kernels; `None` where they are not to be measured. What acts and what does not is
+    /// said in the log.
+    fn kernel_policy(
+        &self,
+        loaded: &CheckpointHandle,
+        files: &ModelFiles,
+    ) -> Option<KernelTuningPolicy> {
+        let metal = &files.metal;
+        let mut account = FieldAccount::default();
+        let tunable = match loaded {
+            CheckpointHandle::Language(model) => model.tuner().is_some(),
+            CheckpointHandle::Encoder(_) => true,
+        };
+        match tunable {
+            true => tuning_fields(metal, &self.tuning, &mut account),
+            false => {
+                let why = "but kernels of chunks and of encoder-decoders are not measured";
+                no_tuning_fields(metal, why, &mut account);
+            }
+        }
+        account.log(&files.name);
+        let enabled = metal.switch("enable_auto_tuning").map(|(_, enabled)| enabled);
+        let measures = tunable && self.tuning.models.measures(enabled);
+        measures.then(|| tuning_policy(&self.tuning, metal))
     }
 }
 
@@ -139,11 +177,12 @@ impl ModelBackend for LlmBackend {
             Box::new(move || load(&model, &path, &arguments).map_err(|error| failed(&error)));
         let (resident, loaded) =
             ResidentCheckpoint::load(&self.residency, &files.name, bytes, load)?;
+        let tuning = self.kernel_policy(&loaded, files);
         let io = match loaded {
             CheckpointHandle::Language(_) => language::io(),
             CheckpointHandle::Encoder(engine) => encoder::io(&engine),
         };
-        Ok(Box::new(CheckpointModel { resident, io }))
+        Ok(Box::new(CheckpointModel { resident, io, tuning }))
     }
 }
 
@@ -151,6 +190,8 @@ impl ModelBackend for LlmBackend {
 struct CheckpointModel {
     resident: Arc<ResidentCheckpoint>,
     io: ModelIo,
+    /// Policy on tuning its kernels, where they are to be measured.
+    tuning: Option<KernelTuningPolicy>,
 }
 
 impl BackendModel for CheckpointModel {
@@ -164,6 +205,11 @@ impl BackendModel for CheckpointModel {
 
     fn checkpoint(&self) -> Option<Arc<ResidentCheckpoint>> {
         Some(Arc::clone(&self.resident))
+    }
+
+    fn kernel_tuner(&self, _config: &ModelConfig) -> Option<Arc<dyn KernelTuner>> {
+        let policy = self.tuning?;
+        Some(Arc::new(CheckpointKernelTuner::new(&self.resident, policy)))
     }
 
     fn instance(

@@ -168,6 +168,11 @@ impl ResidentCheckpoint {
         lock(&self.residency.state).loaded.get(&self.id).cloned()
     }
 
+    /// Name of its model.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Facts about it.
     #[must_use]
     pub fn traits(&self) -> Option<CheckpointTraits> {
