@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::endpoints::{EndpointCategory, FoundEndpoint};
+use super::framing::ReadError;
 use super::message::{ContentType, HttpHead, HttpMethod, HttpResponse};
 use super::openai;
-use super::wire::ReadError;
 use crate::access::{AccessRefusal, EndpointAccess};
 use crate::app::ServerState;
 use crate::browser::{BrowserMarks, BrowserRequest, ContentDemand, EndpointClass, PageRefusal};
@@ -115,10 +115,13 @@ impl EndpointPurpose {
     fn refusal(&self, refusal: &PageRefusal) -> HttpResponse {
         let status = refusal.status();
         let text = refusal.message();
-        match self.errors {
+        let mut response = match self.errors {
             ErrorStyle::OpenAi => openai::refusal(&ApiError::refused(status, text)),
             ErrorStyle::Triton => HttpResponse::error(status, ContentType::Json, text),
-        }
+        };
+        // A head with two hosts may have been made of two requests.
+        response.close |= matches!(refusal, PageRefusal::MalformedHost(_));
+        response
     }
 
     /// Methods that pages may use, as a list.
@@ -180,7 +183,13 @@ pub(super) fn admit(
     peer: ConnectionPeer,
     purpose: &EndpointPurpose,
 ) -> PageAdmission {
-    let marks = BrowserMarks::of_headers(head.headers());
+    let mut marks = BrowserMarks::of_headers(head.headers());
+    // The host of a URL stands for that of the header, which must be there all the same (RFC 9112, section 3.2).
+    if marks.hosts == usize::from(!head.old || marks.host.is_some())
+        && let Some(authority) = head.authority()
+    {
+        (marks.host, marks.hosts) = (Some(authority), 1);
+    }
     let rules = app.browser_rules();
     // Clients of HTTP/1.0 need not name a host.
     if let Err(refusal) = rules.check_host(&marks, peer, !head.old) {

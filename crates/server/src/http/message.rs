@@ -29,7 +29,11 @@ pub enum HttpMethod {
 pub struct HttpHead {
     pub(super) bytes: Bytes,
     pub(super) method: HttpMethod,
+    /// The method is HEAD.
+    pub(super) is_head: bool,
     pub(super) path: Range<usize>,
+    /// Host of a target that is a URL.
+    pub(super) authority: Option<Range<usize>>,
     pub(super) headers: Vec<(Range<usize>, Range<usize>)>,
     /// The request is of HTTP/1.0.
     pub(super) old: bool,
@@ -62,6 +66,18 @@ impl HttpHead {
             .iter()
             .find(|(key, _)| self.text(key).eq_ignore_ascii_case(name))
             .map(|(_, value)| self.text(value))
+    }
+
+    /// The host in the request target, where that is a URL and not a path.
+    pub(super) fn authority(&self) -> Option<&str> {
+        self.authority.as_ref().map(|range| self.text(range))
+    }
+
+    /// The values of all headers of that name, in any case.
+    pub(super) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.headers()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 
     /// Names and values of all headers in the order received.

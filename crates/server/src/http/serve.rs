@@ -4,20 +4,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use galatea_serving::text_beginning;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tracing::Level;
 
 use super::cors::{self, EndpointPurpose, PageAdmission};
 use super::endpoints::{EndpointReply, InferDialect, RequestArrival, RequestClient};
+use super::framing::{self, ReadError};
 use super::gate::{self, AdmittedRequest};
 use super::message::{ContentType, HttpHead, HttpResponse};
 use super::tables;
 use super::target::{EndpointRouter, EndpointTarget, ReceivedRequest, RouteTarget, TargetKind};
-use super::wire::{self, HttpConnection, ReadError};
+use super::wire::HttpConnection;
 use crate::app::ServerState;
 use crate::body_budget::{BodyLease, BudgetExhausted};
 use crate::connection_count::ConnectionRest;
 use crate::listen::ConnectionPeer;
-use crate::listen::{ClientConnection, FrontEndListener, PendingConnection};
+use crate::listen::{FrontEndListener, PendingConnection};
 use crate::tasks::boxed;
 use crate::trace;
 
@@ -79,14 +81,20 @@ async fn serve_connection(
 
 /// Client of a connection, and the rest of the connection between its requests.
 #[derive(Clone, Copy)]
-struct ServedPeer<'a> {
-    peer: ConnectionPeer,
-    rest: &'a ConnectionRest,
+pub(super) struct ServedPeer<'a> {
+    /// The client.
+    pub(super) peer: ConnectionPeer,
+    /// Tells when the connection has to make room for others.
+    pub(super) rest: &'a ConnectionRest,
 }
 
-async fn requests(
+/// Answers the requests of a connection until one side ends it.
+///
+/// # Errors
+/// Returns the refusal that is still to be sent, or that the client has gone.
+pub(super) async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
     app: &Arc<ServerState>,
-    connection: &mut HttpConnection<ClientConnection>,
+    connection: &mut HttpConnection<S>,
     route: &dyn EndpointRouter,
     served: ServedPeer<'_>,
 ) -> Result<(), ReadError> {
@@ -99,7 +107,7 @@ async fn requests(
         let grant = match cors::admit(app, &head, peer, &target.purpose) {
             PageAdmission::Granted(grant) => grant,
             PageAdmission::Answered(response) => {
-                let unread = wire::has_body(&head)?;
+                let unread = framing::has_body(&head)?;
                 let goes_on = answer_at_once(app, connection, &head, &response, unread).await?;
                 if let Some(start) = start {
                     log(&head, &response, start, peer);
@@ -143,7 +151,7 @@ async fn requests(
         grant.apply(&mut response);
         // A server that stops lets each connection have one more answer, or clients that never pause keep it up.
         let endless = response.pieces.is_some() && head.old;
-        let close = wire::wants_close(&head) || response.close || endless || app.is_stopping();
+        let close = framing::wants_close(&head) || response.close || endless || app.is_stopping();
         if let Some(trace) = &response.trace {
             trace.stamp(trace::HTTP_SEND_START);
         }
@@ -173,8 +181,8 @@ async fn requests(
 }
 
 /// Reads the next head; none when the peer closed between requests, or has to make room for others.
-async fn next_head(
-    connection: &mut HttpConnection<ClientConnection>,
+async fn next_head<S: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut HttpConnection<S>,
     rest: &ConnectionRest,
 ) -> Result<Option<HttpHead>, ReadError> {
     let begun = tokio::select! {
@@ -186,14 +194,14 @@ async fn next_head(
 }
 
 /// Answers a request that is not let in, whose body may be unread; says whether the connection goes on.
-async fn answer_at_once(
+async fn answer_at_once<S: AsyncRead + AsyncWrite + Unpin>(
     app: &ServerState,
-    connection: &mut HttpConnection<ClientConnection>,
+    connection: &mut HttpConnection<S>,
     head: &HttpHead,
     response: &HttpResponse,
     unread: bool,
 ) -> Result<bool, ReadError> {
-    let close = unread || wire::wants_close(head) || app.is_stopping();
+    let close = unread || response.close || framing::wants_close(head) || app.is_stopping();
     connection.send(response, head.old, close).await?;
     if unread {
         connection.linger().await;
@@ -222,7 +230,8 @@ fn log(head: &HttpHead, response: &HttpResponse, start: Instant, peer: Connectio
 /// The most bytes of a client's own id of a request that are logged.
 const MAX_LOGGED_ID_BYTES: usize = 128;
 
-fn find(head: &HttpHead) -> RouteTarget<'_> {
+/// Finds the endpoint of a head.
+pub(super) fn find(head: &HttpHead) -> RouteTarget<'_> {
     let path = head.path();
     let found = tables::find(path);
     RouteTarget {

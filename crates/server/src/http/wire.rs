@@ -1,13 +1,11 @@
 //! HTTP/1 on a socket: heads, bodies of announced length or in chunks, and answers.
 //!
-//! Written for this server and not taken from a library, because clients can see the difference: Triton closes a
-//! connection on a malformed head without an answer, says `405 Not Allowed`, sends no date, and a body that is read
-//! straight into one buffer can become a tensor without a copy.
+//! Written for this server and not taken from a library, because clients can see the difference: Triton says
+//! `405 Not Allowed`, sends no date, and a body that is read straight into one buffer can become a tensor without a copy.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -18,24 +16,23 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::dialect;
-use super::message::{BodyPieces, HttpHead, HttpMethod, HttpResponse};
+use super::framing::{
+    BodyFraming, MAX_CHUNK_LINE_BYTES, MAX_EXTENSION_BYTES, MAX_TRAILER_BYTES, ReadError,
+    check_trailers, chunk_size, framing, malformed, waits_for_leave,
+};
+use super::head::{MAX_HEAD_BYTES, head_too_long, parse_head};
+use super::message::{BodyPieces, HttpHead, HttpResponse};
 use crate::body_budget::{BodyBudget, BodyLease};
 use crate::status;
 
-/// Longest head of a request, in bytes.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Most bytes that come with one read at the beginning of a request: all of a small one.
 const FIRST_BYTES: usize = 16 * 1024;
 /// Memory taken for a head, and for what comes with it, when its first bytes are there.
 const HEAD_BYTES: usize = 4 * 1024;
 /// Memory for heads of answers that is kept between requests.
 const KEPT_OUT_BYTES: usize = 4 * 1024;
-/// Most headers of a request.
-const MAX_HEADERS: usize = 96;
 /// Most chunks with content that a body may have.
 const MAX_CHUNKS: usize = 65_536;
-/// Longest line that announces a chunk, in bytes.
-const MAX_CHUNK_LINE_BYTES: usize = 256;
 /// The status of an answer that has no body and says nothing about one.
 const NO_CONTENT: u16 = 204;
 /// Bodies up to this size get their memory at once; longer ones grow with what arrives.
@@ -60,34 +57,14 @@ const MIN_BYTES: usize = 16 * 1024;
 /// Answers up to this size are sent with one copy instead of a gathered write.
 const COPIED_BODY_BYTES: usize = 16 * 1024;
 
-/// Why reading a request ended without one.
-#[derive(Debug)]
-pub(super) enum ReadError {
-    /// Nothing can be answered: the peer is gone or does not speak HTTP.
-    Closed,
-    /// An answer is owed; the connection ends behind it.
-    Refused(HttpResponse),
-}
-
-impl From<io::Error> for ReadError {
-    fn from(_: io::Error) -> Self {
-        Self::Closed
-    }
-}
-
-/// Delimitation of a request's body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyFraming {
-    Length(u64),
-    Chunked,
-}
-
 /// A socket with what was read from it ahead.
 #[derive(Debug)]
 pub(super) struct HttpConnection<S> {
     stream: S,
     ahead: BytesMut,
     out: Vec<u8>,
+    /// The request is for a head alone, and so is its answer.
+    is_head: bool,
     pace: ReadDeadline,
     /// Memory for bodies that have not come as a whole; none where it is not bounded.
     budget: Option<Arc<BodyBudget>>,
@@ -131,6 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             stream,
             ahead,
             out: Vec::new(),
+            is_head: false,
             pace: ReadDeadline::start(),
             budget: None,
             most_body: MAX_BODY_BYTES,
@@ -183,17 +161,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
 
     async fn rest_of_head(&mut self) -> Result<Option<HttpHead>, ReadError> {
         self.pace = ReadDeadline::start();
+        self.is_head = false;
+        let mut left = MAX_HEAD_BYTES;
+        // Before a first look nobody knows whether the client speaks HTTP at all.
+        let mut looks = true;
         loop {
-            if let Some((parsed, len)) = parse_head(&self.ahead)? {
-                let bytes = self.ahead.split_to(len).freeze();
-                let (method, path, headers, old) = parsed;
-                return Ok(Some(HttpHead { bytes, method, path, headers, old }));
+            // Empty lines before a request are left out (RFC 9112, section 2.2).
+            while self.ahead.starts_with(b"\r\n") {
+                self.ahead.advance(2);
+                left = left.saturating_sub(2);
             }
-            if self.ahead.len() >= MAX_HEAD_BYTES {
-                return Err(ReadError::Closed);
+            if looks && let Some(parts) = parse_head(&self.ahead)? {
+                let bytes = self.ahead.split_to(parts.length).freeze();
+                let head = parts.of(bytes);
+                self.is_head = head.is_head;
+                return Ok(Some(head));
             }
+            if self.ahead.len() >= left {
+                return Err(head_too_long(&self.ahead));
+            }
+            let before = self.ahead.len();
             self.ahead.reserve(4 * 1024);
             self.pace.read(&mut self.stream, &mut self.ahead).await?;
+            // A head that comes byte by byte is parsed once a line, not once a byte.
+            looks = self.ahead.get(before..).is_some_and(|come| come.contains(&b'\n'));
         }
     }
 
@@ -297,12 +288,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         let mut body = BytesMut::new();
         let mut lease = self.begin_body();
         let mut chunks = 0;
+        let mut extensions = 0;
         loop {
-            let line = self.line().await?;
-            let size = chunk_size(&line).ok_or(ReadError::Closed)?;
+            let line = self.line(MAX_CHUNK_LINE_BYTES).await?;
+            let size = chunk_size(&line)?;
             if size == 0 {
-                // Trailers are read and dropped.
-                while !self.line().await?.is_empty() {}
+                self.trailers().await?;
                 return Ok(body.freeze());
             }
             chunks += 1;
@@ -311,6 +302,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
                     "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. \
                      Send fewer or larger HTTP chunks."
                 )));
+            }
+            extensions += line.iter().skip_while(|byte| byte.is_ascii_hexdigit()).count();
+            if extensions > MAX_EXTENSION_BYTES {
+                return Err(malformed("the extensions of the chunks are too long"));
             }
             let total = size.saturating_add(body.len() as u64);
             if total > self.most_body {
@@ -327,22 +322,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             }
             self.fill(2).await?;
             if !self.ahead.starts_with(b"\r\n") {
-                return Err(ReadError::Closed);
+                return Err(malformed("a chunk is longer than its size"));
             }
             self.ahead.advance(2);
         }
     }
 
-    /// A line of the chunked coding, without its end.
-    async fn line(&mut self) -> Result<Bytes, ReadError> {
+    /// Reads the trailers behind the last chunk, and drops them.
+    async fn trailers(&mut self) -> Result<(), ReadError> {
+        let mut lines = Vec::new();
         loop {
-            if let Some(end) = self.ahead.windows(2).position(|pair| pair == b"\r\n") {
+            let line = self.line(MAX_TRAILER_BYTES.saturating_sub(lines.len())).await?;
+            lines.extend_from_slice(&line);
+            lines.extend_from_slice(b"\r\n");
+            if line.is_empty() {
+                return check_trailers(&lines);
+            }
+        }
+    }
+
+    /// A line of the chunked coding, without its end.
+    async fn line(&mut self, most: usize) -> Result<Bytes, ReadError> {
+        loop {
+            let seen = self.ahead.get(..most + 2).unwrap_or(&self.ahead);
+            if let Some(end) = seen.windows(2).position(|pair| pair == b"\r\n") {
                 let line = self.ahead.split_to(end).freeze();
                 self.ahead.advance(2);
                 return Ok(line);
             }
-            if self.ahead.len() > MAX_CHUNK_LINE_BYTES {
-                return Err(ReadError::Closed);
+            if self.ahead.len() >= most + 2 {
+                return Err(malformed("a line of the chunked coding is too long"));
             }
             self.fill(self.ahead.len() + 1).await?;
         }
@@ -369,16 +378,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     ) -> io::Result<()> {
         self.out.clear();
         write_head(&mut self.out, response, old, close);
-        let small = response.body_bytes() <= COPIED_BODY_BYTES;
-        if small {
-            for part in &response.body {
+        // An answer to HEAD has the head of an answer to GET and nothing behind it.
+        let body: &[Bytes] = if self.is_head { &[] } else { &response.body };
+        if body.iter().map(Bytes::len).sum::<usize>() <= COPIED_BODY_BYTES {
+            for part in body {
                 self.out.extend_from_slice(part);
             }
             in_time(self.stream.write_all(&self.out)).await?;
             return in_time(self.stream.flush()).await;
         }
         let mut slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(&self.out))
-            .chain(response.body.iter().map(|part| IoSlice::new(part)))
+            .chain(body.iter().map(|part| IoSlice::new(part)))
             .collect();
         let mut rest: &mut [IoSlice<'_>] = &mut slices;
         IoSlice::advance_slices(&mut rest, 0);
@@ -403,6 +413,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         pieces: &mut BodyPieces,
         old: bool,
     ) -> Result<(), ReadError> {
+        if self.is_head {
+            return Ok(());
+        }
         loop {
             let mut next = tokio::select! {
                 biased;
@@ -461,84 +474,6 @@ async fn in_time<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> 
     }
 }
 
-type ParsedHead = (HttpMethod, Range<usize>, Vec<(Range<usize>, Range<usize>)>, bool);
-
-/// Parses a head; none while it is incomplete.
-fn parse_head(bytes: &[u8]) -> Result<Option<(ParsedHead, usize)>, ReadError> {
-    let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut request = httparse::Request::new(&mut slots);
-    let len = match request.parse(bytes) {
-        Ok(httparse::Status::Complete(len)) => len,
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(ReadError::Closed),
-    };
-    // The library accepts bare line feeds; Triton does not.
-    if !bytes.get(..len).is_some_and(|head| head.ends_with(b"\r\n\r\n")) {
-        return Err(ReadError::Closed);
-    }
-    let method = match request.method {
-        Some("GET") => HttpMethod::Get,
-        Some("POST") => HttpMethod::Post,
-        Some("DELETE") => HttpMethod::Delete,
-        _ => HttpMethod::Other,
-    };
-    let path = path_of(request.path.unwrap_or(""));
-    let headers = request
-        .headers
-        .iter()
-        .map(|header| (range(bytes, header.name.as_bytes()), range(bytes, header.value)))
-        .collect();
-    Ok(Some(((method, range(bytes, path.as_bytes()), headers, request.version == Some(0)), len)))
-}
-
-/// The path of a request target: without scheme and authority, without the query.
-fn path_of(target: &str) -> &str {
-    let path = match target.strip_prefix("http://") {
-        Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or("/"),
-        None => target,
-    };
-    path.split_once('?').map_or(path, |(path, _)| path)
-}
-
-/// Returns the position of a part within its buffer.
-fn range(whole: &[u8], part: &[u8]) -> Range<usize> {
-    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
-    start..start.wrapping_add(part.len())
-}
-
-fn framing(head: &HttpHead) -> Result<BodyFraming, ReadError> {
-    let length = head.header("content-length");
-    if let Some(coding) = head.header("transfer-encoding") {
-        // Both at once is how requests are smuggled past proxies.
-        let alone = length.is_none() && coding.eq_ignore_ascii_case("chunked");
-        return if alone { Ok(BodyFraming::Chunked) } else { Err(ReadError::Closed) };
-    }
-    let lengths = head.headers().filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    if lengths.count() > 1 {
-        return Err(ReadError::Closed);
-    }
-    match length {
-        None => Ok(BodyFraming::Length(0)),
-        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            text.parse().map(BodyFraming::Length).map_err(|_| ReadError::Closed)
-        }
-        Some(_) => Err(ReadError::Closed),
-    }
-}
-
-/// Returns whether a body follows the head of a request.
-///
-/// # Errors
-/// Returns [`ReadError::Closed`] if the length cannot be determined.
-pub(super) fn has_body(head: &HttpHead) -> Result<bool, ReadError> {
-    Ok(framing(head)? != BodyFraming::Length(0))
-}
-
-/// Returns whether the client sends the body only once it is asked to.
-fn waits_for_leave(head: &HttpHead) -> bool {
-    head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
-}
-
 /// Returns the offset of the first binary tensor in a body: behind the JSON part, whose length the head
 /// gives.
 fn tensor_at(head: &HttpHead) -> usize {
@@ -549,18 +484,8 @@ fn tensor_at(head: &HttpHead) -> usize {
     length.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The size that opens a chunk; extensions behind a semicolon are ignored.
-fn chunk_size(line: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(line).ok()?;
-    let digits = text.split_once(';').map_or(text, |(digits, _)| digits).trim();
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    u64::from_str_radix(digits, 16).ok()
-}
-
 fn refused(text: &str) -> ReadError {
-    ReadError::Refused(HttpResponse::error(400, super::message::ContentType::Json, text))
+    ReadError::refused(400, text)
 }
 
 /// The answer to a body for which there is no memory.
@@ -619,16 +544,6 @@ fn write_head(out: &mut Vec<u8>, response: &HttpResponse, old: bool, close: bool
         _ => {}
     }
     out.extend_from_slice(b"\r\n\r\n");
-}
-
-/// Returns whether the connection ends after the answer to this request.
-pub(super) fn wants_close(head: &HttpHead) -> bool {
-    let says = |word: &str| {
-        head.header("connection").is_some_and(|value| {
-            value.split(',').any(|token| token.trim().eq_ignore_ascii_case(word))
-        })
-    };
-    if head.old { !says("keep-alive") } else { says("close") }
 }
 
 #[cfg(test)]
