@@ -15,6 +15,7 @@ mod encoders;
 mod forwarding;
 mod framing;
 mod generation;
+mod http2;
 mod keys;
 mod openai;
 mod overrides;

@@ -1,5 +1,8 @@
 //! A connection: frames in, calls, frames out.
 
+mod heads;
+mod liveness;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -15,17 +18,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
-use tonic::Status;
 
-use super::assembler::{AssembledPiece, MessageAssembler};
+use super::assembler::AssembledPiece;
 use super::body::{BodyEnding, BodyFeeder, body};
+use super::closed_streams::ClosedStreams;
 use super::closer::ConnectionCloser;
 use super::frame::{
     self, ErrorReason, FrameEvent, FrameParser, MAX_WINDOW, PeerSettings, ProtocolViolation, wrong,
 };
-use super::head::CallHead;
 use super::hpack::{HpackDecoder, encode};
-use super::keepalive::{ConnectionWatch, KeepaliveState, KeepaliveVerdict, STALL};
+use super::keepalive::{ConnectionWatch, KeepaliveState};
 use super::output::OutputQueue;
 use super::pings::PingCounter;
 use super::stream::{
@@ -33,7 +35,7 @@ use super::stream::{
     queue,
 };
 use super::stream_event::{StreamEvent, StreamEventSender};
-use super::{AnswerFuture, CallKind, ConnectionSettings, GrpcService, WholeAnswer};
+use super::{AnswerFuture, ConnectionSettings, GrpcService, WholeAnswer};
 use crate::body_budget::BudgetExhausted;
 use crate::tasks::boxed;
 
@@ -51,8 +53,6 @@ const READ_BYTES: usize = 128 * 1024;
 const HIGH_WATER: usize = 1 << 20;
 /// Calls that a client may give up beyond those that it lets end.
 const RESETS: u32 = 1000;
-/// A message must bring so many bytes in the time in which a connection must go on.
-const MIN_BYTES: usize = 16 * 1024;
 /// The ping whose answer says that the client knows of the end.
 const DRAIN: [u8; 8] = *b"drained?";
 
@@ -95,6 +95,8 @@ pub(in super::super) struct Http2Connection<S, D: GrpcService> {
     read: Arc<AtomicUsize>,
     tell: StreamEventSender,
     told: UnboundedReceiver<(u32, StreamEvent)>,
+    /// Streams that are over.
+    closed: ClosedStreams,
     /// The call that runs in this task.
     own: Option<(u32, AnswerFuture<WholeAnswer>)>,
     resets_left: u32,
@@ -137,6 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
             read: Arc::default(),
             tell,
             told,
+            closed: ClosedStreams::default(),
             own: None,
             resets_left: RESETS,
             pings: PingCounter::default(),
@@ -275,7 +278,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
 
     /// A stream that has not begun cannot be spoken of.
     fn known(&self, stream: u32) -> Result<(), ProtocolViolation> {
-        let begun = stream % 2 == 1 && stream <= self.highest;
+        let begun = stream % 2 == 1 && stream <= self.highest.max(self.closed.ignored());
         if begun { Ok(()) } else { Err(wrong("a frame is of a stream that has not begun")) }
     }
 
@@ -295,6 +298,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
     fn reset_by_client(&mut self, id: u32) -> Result<(), ProtocolViolation> {
         self.known(id)?;
         if self.remove(id).is_some() {
+            self.closed.reset_by_client(id);
             self.resets_left = self.resets_left.saturating_sub(1);
             if self.resets_left == 0 {
                 let text = "too many calls are given up";
@@ -320,12 +324,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         let Some(stream) = self.streams.get_mut(&id) else {
             self.known(id)?;
             self.report(counted);
-            return Ok(());
+            return self.late(id);
         };
         stream.window -= size;
         if stream.window < 0 {
             let text = "the client sends more than a stream's window";
             return Err(ProtocolViolation { reason: ErrorReason::FlowControl, text });
+        }
+        if !stream.takes(bytes.len(), end) {
+            self.report(counted);
+            self.reset(id, ErrorReason::Protocol);
+            return Ok(());
         }
         let mut read = counted;
         let mut gathered = AssembledPiece::More;
@@ -389,85 +398,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
             frame::write_window(self.output.frames(), id, stream.unreported);
             self.pings.sent();
             stream.unreported = 0;
-        }
-    }
-
-    fn head(&mut self, id: u32, end: bool) -> Result<(), ProtocolViolation> {
-        let head = self.decoder.decode(self.parser.block(), MAX_HEAD_BYTES).map_err(|_| {
-            ProtocolViolation { reason: ErrorReason::Compression, text: "a head cannot be decoded" }
-        })?;
-        if let Some(stream) = self.streams.get(&id) {
-            // Trailers: they say nothing here but that the request ends.
-            if matches!(stream.incoming, IncomingRequest::Ended) {
-                self.reset(id, ErrorReason::StreamClosed);
-            } else if end {
-                self.end_request(id);
-            } else {
-                self.reset(id, ErrorReason::Protocol);
-            }
-            return Ok(());
-        }
-        if id.is_multiple_of(2) {
-            return Err(wrong("a client begins a stream of the server's"));
-        }
-        if id <= self.highest {
-            // A stream that was given up on this side while its trailers were on their way.
-            return Ok(());
-        }
-        if self.phase == ConnectionPhase::Last {
-            return Ok(());
-        }
-        self.highest = id;
-        if self.streams.len() >= MAX_STREAMS {
-            frame::write_reset(self.output.frames(), id, ErrorReason::RefusedStream);
-            return Ok(());
-        }
-        match CallHead::of(head) {
-            Some(head) => self.begin(id, head, end),
-            None => frame::write_reset(self.output.frames(), id, ErrorReason::Protocol),
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, id: u32, head: CallHead, end: bool) {
-        let CallHead { mut parts, authority, too_large } = head;
-        let (visit, entrance) = self.door.enter(&mut parts, authority.as_ref());
-        let entrance = if too_large {
-            let text = format!("the metadata are longer than {MAX_HEAD_BYTES} bytes");
-            CallKind::Refused(Status::resource_exhausted(text))
-        } else {
-            entrance
-        };
-        let mut stream = Http2Stream::new(self.first_send_window, visit);
-        if end && !matches!(entrance, CallKind::Refused(_)) {
-            self.streams.insert(id, stream);
-            self.call(id, parts).end(BodyEnding::Complete);
-            return;
-        }
-        match entrance {
-            CallKind::Refused(status) => {
-                if !end {
-                    // Whatever comes is left out.
-                    let (feeder, _) = body(id, &self.tell, &self.read);
-                    stream.incoming = IncomingRequest::Feed(feeder);
-                }
-                self.streams.insert(id, stream);
-                self.answer(id, status.into());
-            }
-            CallKind::Gathered => {
-                let parts = Box::new(parts);
-                let gather = MessageAssembler::default();
-                let mark = (self.watch.heard(), 0);
-                let lease = self.door.begin_body();
-                stream.incoming = IncomingRequest::Gather { parts, gather, mark, lease };
-                self.gathering += 1;
-                self.streams.insert(id, stream);
-            }
-            CallKind::Streamed => {
-                self.streams.insert(id, stream);
-                let feeder = self.call(id, parts);
-                self.set_incoming(id, IncomingRequest::Feed(feeder));
-            }
         }
     }
 
@@ -636,13 +566,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         if !matches!(stream.incoming, IncomingRequest::Ended) {
             // Nobody reads the rest of the request.
             frame::write_reset(self.output.frames(), id, ErrorReason::NoError);
+            self.closed.reset_here(id);
         }
         self.resets_left = (self.resets_left + 1).min(RESETS);
     }
 
     fn reset(&mut self, id: u32, reason: ErrorReason) {
-        if self.remove(id).is_some() {
+        if let Some(stream) = self.remove(id) {
             frame::write_reset(self.output.frames(), id, reason);
+            if !matches!(stream.incoming, IncomingRequest::Ended) {
+                self.closed.reset_here(id);
+            }
         }
     }
 
@@ -718,64 +652,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
             } else {
                 queue(&mut self.queue, id, stream);
             }
-        }
-    }
-
-    fn signs(&self) -> KeepaliveState {
-        KeepaliveState {
-            settled: self.parser.is_settled(),
-            inside: self.parser.is_inside(),
-            gathers: self.gathering > 0,
-            unwritten: !self.output.is_empty(),
-            parting: self.phase == ConnectionPhase::Draining && self.streams.is_empty(),
-            calls: !self.streams.is_empty(),
-            events: self.events,
-            written: self.output.written(),
-        }
-    }
-
-    /// Waits for the next look at the connection, and looks.
-    fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let signs = self.signs();
-        if ConnectionWatch::is_midway(&signs) {
-            let latest = Instant::now() + STALL;
-            if self.tick.deadline() > latest {
-                self.tick.as_mut().reset(latest);
-            }
-        }
-        if self.tick.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        let now = Instant::now();
-        match self.watch.look(now, &signs, &self.keeping) {
-            KeepaliveVerdict::Fine => {}
-            KeepaliveVerdict::Ping => frame::write_ping(self.output.frames(), [0; 8]),
-            KeepaliveVerdict::Dead(why) => {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
-            }
-        }
-        self.expire(now);
-        let next = self.watch.next(now, &self.signs(), &self.keeping);
-        self.tick.as_mut().reset(next);
-        Poll::Ready(Ok(()))
-    }
-
-    /// Ends calls whose messages do not go on.
-    fn expire(&mut self, now: Instant) {
-        let mut late = Vec::new();
-        for (id, stream) in &mut self.streams {
-            if let IncomingRequest::Gather { gather, mark, .. } = &mut stream.incoming
-                && now >= mark.0 + STALL
-            {
-                if gather.received() < mark.1 + MIN_BYTES {
-                    late.push(*id);
-                }
-                *mark = (now, gather.received());
-            }
-        }
-        for id in late {
-            let text = format!("the request did not go on for {} seconds", STALL.as_secs());
-            self.answer(id, Status::deadline_exceeded(text).into());
         }
     }
 }

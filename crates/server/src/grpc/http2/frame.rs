@@ -289,6 +289,9 @@ impl FrameParser {
         if fixed.is_some_and(|length| length != head.length) {
             return Err(sized("a frame has a wrong length"));
         }
+        if head.kind == GOAWAY && head.length < 8 {
+            return Err(sized("an end of the connection is too short"));
+        }
         self.state = match head.kind {
             DATA if head.flags & PADDED == 0 => {
                 FrameState::Data { head, left: head.length, padding: 0, beside: 0 }
@@ -296,14 +299,14 @@ impl FrameParser {
             DATA if head.length == 0 => return Err(sized("a padded frame is empty")),
             DATA => FrameState::Padding(head),
             PUSH_PROMISE => return Err(wrong("a client promises an answer")),
-            HEADERS | RST_STREAM | SETTINGS | PING | WINDOW_UPDATE | CONTINUATION => {
+            HEADERS | PRIORITY | RST_STREAM | SETTINGS | PING | WINDOW_UPDATE | CONTINUATION => {
                 if head.length > MAX_BLOCK_BYTES {
                     let text = "a head or another short frame is too long";
                     return Err(ProtocolViolation { reason: ErrorReason::EnhanceYourCalm, text });
                 }
                 FrameState::Short(head)
             }
-            // Priorities are advice, and frames that one does not know are left out.
+            // Frames that one does not know are left out.
             _ => FrameState::Skip(head.length),
         };
         Ok(())
@@ -343,6 +346,10 @@ impl FrameParser {
         Ok(Some(match head.kind {
             HEADERS => {
                 let block = unpadded(head, payload)?;
+                if head.flags & WITH_PRIORITY != 0 {
+                    let padded = usize::from(head.flags & PADDED != 0);
+                    independent(head, payload.get(padded..).unwrap_or_default())?;
+                }
                 self.block.clear();
                 self.block.extend_from_slice(block);
                 return Ok(self.headers(head, head.flags & END_STREAM != 0, 1));
@@ -375,6 +382,11 @@ impl FrameParser {
                     FrameEvent::Ping(bytes)
                 }
             }
+            // Priorities are advice.
+            PRIORITY => {
+                independent(head, payload)?;
+                FrameEvent::Other
+            }
             RST_STREAM => FrameEvent::Reset { stream: head.stream },
             WINDOW_UPDATE => {
                 FrameEvent::Window { stream: head.stream, more: number() & 0x7fff_ffff }
@@ -401,9 +413,20 @@ fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], ProtocolViolation>
         _ => payload.split_first().map(|(&n, rest)| (usize::from(n), rest)).ok_or_else(short)?,
     };
     let priority = if head.flags & WITH_PRIORITY == 0 { 0 } else { 5 };
+    let rest = rest.get(priority..).ok_or_else(short)?;
     let end =
         rest.len().checked_sub(padding).ok_or_else(|| wrong("a head has too much padding"))?;
-    rest.get(priority..end).ok_or_else(short)
+    rest.get(..end).ok_or_else(short)
+}
+
+/// Checks that a priority is not that of a stream behind itself (RFC 7540, section 5.3.1).
+fn independent(head: FrameHead, priority: &[u8]) -> Result<(), ProtocolViolation> {
+    match priority.first_chunk::<4>() {
+        Some(on) if u32::from_be_bytes(*on) & 0x7fff_ffff == head.stream => {
+            Err(wrong("a stream depends on itself"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn settings(payload: &[u8]) -> Result<PeerSettings, ProtocolViolation> {

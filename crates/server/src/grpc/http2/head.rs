@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Uri};
+use http::{HeaderMap, Method, Uri};
 
 use super::hpack::RequestHead;
 
@@ -14,6 +14,8 @@ pub(super) struct CallHead {
     pub(super) authority: Option<Bytes>,
     /// There were fields beyond the limit.
     pub(super) too_large: bool,
+    /// Bytes of the body, where the head says how many there are.
+    pub(super) content_length: Option<u64>,
 }
 
 impl CallHead {
@@ -22,8 +24,10 @@ impl CallHead {
         let too_large = head.too_large;
         let authority = head.authority.take();
         let empty = || too_large.then(|| http::Request::new(()).into_parts().0);
-        let parts = parts(head).or_else(empty)?;
-        Some(Self { parts, authority, too_large })
+        let fits = is_authority(authority.as_ref(), &head.headers);
+        let length = content_length(&head.headers);
+        let parts = parts(head).filter(|_| fits && length.is_ok()).or_else(empty)?;
+        Some(Self { parts, authority, too_large, content_length: length.unwrap_or_default() })
     }
 }
 
@@ -31,10 +35,36 @@ fn parts(head: RequestHead) -> Option<Parts> {
     if head.malformed || head.scheme.is_none() {
         return None;
     }
+    let method = Method::from_bytes(&head.method?).ok()?;
+    let path = head.path?;
+    // RFC 9113, section 8.3.1: a path, or a star where it is asked what the server can do.
+    if !path.starts_with(b"/") && !(method == Method::OPTIONS && path == "*") {
+        return None;
+    }
     let mut request = http::Request::new(());
-    *request.method_mut() = Method::from_bytes(&head.method?).ok()?;
-    *request.uri_mut() = Uri::from_maybe_shared(head.path?).ok()?;
+    *request.method_mut() = method;
+    *request.uri_mut() = Uri::from_maybe_shared(path).ok()?;
     *request.version_mut() = http::Version::HTTP_2;
     *request.headers_mut() = head.headers;
     Some(request.into_parts().0)
+}
+
+/// Returns whether an authority names no user, and the same host as the header (RFC 9113, section 8.3.1).
+fn is_authority(authority: Option<&Bytes>, headers: &HeaderMap) -> bool {
+    let Some(authority) = authority else { return true };
+    let mut hosts = headers.get_all(http::header::HOST).iter();
+    !authority.contains(&b'@') && hosts.all(|host| host.as_bytes().eq_ignore_ascii_case(authority))
+}
+
+/// Finds the length of a body.
+///
+/// # Errors
+/// Fails where it is no number, or there are several.
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ()> {
+    let mut lengths = headers.get_all(http::header::CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else { return Ok(None) };
+    let text = length.to_str().unwrap_or("");
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = text.parse().ok().filter(|_| digits && lengths.next().is_none());
+    bytes.map(Some).ok_or(())
 }

@@ -166,7 +166,20 @@ pub(super) struct RequestHead {
     size: usize,
 }
 
+/// Returns whether a field may have a value (RFC 9113, section 8.2): no space around it, and `trailers` alone for `te`.
+fn is_fit(name: &HeaderName, value: &[u8]) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let spaced = is_space(value.first()) || is_space(value.last());
+    !spaced && (name != http::header::TE || value.eq_ignore_ascii_case(b"trailers"))
+}
+
 impl RequestHead {
+    /// Returns whether the fields may stand behind a body, where no field is of the request itself.
+    pub(super) fn are_trailers(&self) -> bool {
+        let own = [&self.method, &self.path, &self.scheme, &self.authority];
+        !self.malformed && own.iter().all(|field| field.is_none())
+    }
+
     fn add(&mut self, field: &HeaderField, limit: usize) {
         self.size = self.size.saturating_add(field.size());
         if self.size > limit {
@@ -180,8 +193,10 @@ impl RequestHead {
             HpackName::Authority => &mut self.authority,
             HpackName::Header(name) => {
                 match &field.header {
-                    Some(value) => drop(self.headers.append(name, value.clone())),
-                    None => self.malformed = true,
+                    Some(value) if is_fit(name, value.as_bytes()) => {
+                        self.headers.append(name, value.clone());
+                    }
+                    _ => self.malformed = true,
                 }
                 return;
             }

@@ -6,6 +6,7 @@
 
 mod assembler;
 mod body;
+mod closed_streams;
 mod closer;
 mod connection;
 mod frame;

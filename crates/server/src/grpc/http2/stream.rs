@@ -66,6 +66,8 @@ pub(super) struct Http2Stream<V> {
     /// Bytes that the client may still send, and those of which it has not heard that they may come again.
     pub(super) window: i64,
     pub(super) unreported: u32,
+    /// Bytes that are still to come, where the head says how many there are.
+    pub(super) missing: Option<u64>,
     /// Bytes that may be sent to the client.
     pub(super) send_window: i64,
     pub(super) pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
@@ -84,6 +86,7 @@ impl<V> Http2Stream<V> {
             incoming: IncomingRequest::Ended,
             window: i64::from(STREAM_WINDOW),
             unreported: 0,
+            missing: None,
             send_window,
             pieces: VecDeque::new(),
             waiting: 0,
@@ -92,6 +95,19 @@ impl<V> Http2Stream<V> {
             task: None,
             visit,
         }
+    }
+
+    /// Counts bytes of the request and returns whether they fit the length that its head has said (RFC 9113, section
+    /// 8.1.1). `end` says whether they are the last.
+    pub(super) fn takes(&mut self, bytes: usize, end: bool) -> bool {
+        let Some(missing) = self.missing else { return true };
+        // A request that has ended is judged for that.
+        if matches!(self.incoming, IncomingRequest::Ended) {
+            return true;
+        }
+        let left = missing.checked_sub(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.missing = Some(left.unwrap_or(0));
+        left.is_some_and(|left| left == 0 || !end)
     }
 }
 
