@@ -18,16 +18,12 @@ use tokio::sync::mpsc::Receiver;
 
 use super::arguments::{number, purpose};
 use super::language_choices::ContextLength;
-<<<<<<< HEAD:crates/cli/src/chat.rs
-use super::{complain, engine, harmless, say};
-=======
 use super::progress::ProgressLine;
 use super::server_place::{ClientArguments, HostPort, http_place};
-use super::{complain, engine, say};
+use super::{complain, engine, harmless, say};
 use event::{ChatEvent, ChatSpeed};
 use peer::ChatPeer;
 use remote::RemoteChat;
->>>>>>> 49b39fa7 (Talk with models of running servers, and in several lines, in galatea chat):crates/cli/src/chat/mod.rs
 
 /// Command line of `galatea chat`.
 #[derive(Debug, Args)]
