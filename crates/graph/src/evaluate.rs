@@ -6,6 +6,7 @@ use crate::collect::collected;
 use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::graph::{Graph, Node};
+use crate::limits;
 
 /// Nodes with more inputs than this read all of them by sharing: looking for repetitions is not
 /// worth it.
@@ -83,6 +84,7 @@ impl<'g> ReferenceRun<'g> {
     /// Fails when the operator refuses its inputs, or gives fewer outputs than the node wants.
     pub fn step(&mut self, index: usize) -> Result<(), GraphError> {
         let node = &self.graph.nodes[index];
+        limits::wanted().map_err(|error| GraphError::at(self.graph.place(index), error))?;
         let mut inputs: Vec<Option<Datum>> = Vec::with_capacity(node.inputs.len());
         let many = node.inputs.len() > MANY_INPUTS;
         for (at, slot) in node.inputs.iter().enumerate() {

@@ -37,16 +37,28 @@ pub fn get() -> GraphLimits {
     *LIMITS.get_or_init(GraphLimits::default)
 }
 
-/// Refuses another iteration of a loop that had as many as it may.
+/// Refuses another iteration of a loop that had as many as it may, or whose result nobody waits for.
 ///
 /// # Errors
-/// Fails when `done` is the limit.
+/// Fails when `done` is the limit, or the work of this thread is interrupted.
 pub(crate) fn iterate(done: usize) -> Result<(), OpError> {
+    wanted()?;
     let GraphLimits { iterations, .. } = get();
     if done < iterations {
         return Ok(());
     }
     Err(OpError::new(format!("more than {iterations} iterations, which is the limit")))
+}
+
+/// Refuses work that nobody waits for any more.
+///
+/// # Errors
+/// Fails when the work of this thread is interrupted.
+pub(crate) fn wanted() -> Result<(), OpError> {
+    match galatea_tensor::is_interrupted() {
+        true => Err(OpError::new("interrupted: nobody waits for the result")),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +70,14 @@ mod tests {
         let before = get();
         assert_eq!(set(GraphLimits { value_bytes: 1, iterations: 1 }), Err(before));
         assert_eq!(get(), before);
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_refused() {
+        use galatea_tensor::{InterruptSource, InterruptibleScope};
+        assert!(wanted().is_ok());
+        let _scope = InterruptibleScope::new(Some(InterruptSource::new(|| true)));
+        assert!(iterate(0).unwrap_err().to_string().contains("nobody waits"));
     }
 
     #[test]

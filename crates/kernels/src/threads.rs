@@ -23,6 +23,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use galatea_tensor::InterruptSource;
+
 /// How long an idle worker looks for work before it sleeps. Operators of one inference follow
 /// each other within tens of microseconds; waking a sleeping thread takes about as long.
 const SPIN: Duration = Duration::from_micros(150);
@@ -105,6 +107,8 @@ struct ParallelLoop {
     /// The word of its caller.
     word: u8,
     finished: AtomicUsize,
+    /// Source that tells whether anybody still wants the result; the tasks that are left are skipped then.
+    interrupt: Option<InterruptSource>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -142,6 +146,7 @@ impl ParallelLoop {
             most_helpers: threads.saturating_sub(1),
             word: WORD.get(),
             finished: AtomicUsize::new(0),
+            interrupt: InterruptSource::current(),
             panic: Mutex::new(None),
         }
     }
@@ -174,7 +179,8 @@ impl ParallelLoop {
             let Some(task) = self.claim(own) else { return false };
             // SAFETY: this task is claimed and not finished, so `run` still holds the borrow.
             let body = unsafe { &*self.body };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(task))) {
+            let skipped = self.interrupt.as_ref().is_some_and(InterruptSource::is_interrupted);
+            if !skipped && let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(task))) {
                 lock(&self.panic).get_or_insert(payload);
             }
             // Release: the caller's Acquire of the last count sees what the task wrote.
@@ -295,14 +301,18 @@ impl ThreadPool {
     }
 
     /// Calls `body(0)`, …, `body(tasks - 1)`, each once, on the threads of the pool, and returns
-    /// when all have returned. A task may itself call `run` on the same pool.
+    /// when all have returned. A task may itself call `run` on the same pool. Tasks that have not begun when the work of
+    /// the calling thread is interrupted are left out; whoever computes something looks at that before it is used.
     ///
     /// # Panics
     /// Panics when a task panics: with the payload of the first, after all tasks have ended.
     pub fn run<F: Fn(usize) + Sync>(&self, tasks: usize, body: F) {
         // More tasks than a word counts are not worth sharing.
         if tasks <= 1 || self.threads == 1 || u32::try_from(tasks).is_err() {
-            (0..tasks).for_each(body);
+            match InterruptSource::current() {
+                None => (0..tasks).for_each(body),
+                Some(source) => (0..tasks).take_while(|_| !source.is_interrupted()).for_each(body),
+            }
             return;
         }
         self.share(tasks, &body);
@@ -499,6 +509,31 @@ impl WorkPieces {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_are_left_out_once_nobody_wants_the_result() {
+        use galatea_tensor::InterruptibleScope;
+        for threads in [1, 4] {
+            let pool = ThreadPool::new(threads);
+            let gone = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&gone);
+            let source = InterruptSource::new(move || seen.load(Ordering::Relaxed));
+            let scope = InterruptibleScope::new(Some(source));
+            let count = AtomicUsize::new(0);
+            pool.run(100_000, |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+                gone.store(true, Ordering::Relaxed);
+            });
+            assert!(count.load(Ordering::Relaxed) <= threads);
+            drop(scope);
+            // The pool is whole for the next one.
+            let count = AtomicUsize::new(0);
+            pool.run(100, |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(count.load(Ordering::Relaxed), 100);
+        }
+    }
 
     #[test]
     fn every_task_runs_exactly_once() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use galatea_tensor::read_plain_file;
 use serde_json::{Map, Value};
 
 use crate::error::{LlmError, LlmErrorKind, Result};
@@ -30,7 +31,7 @@ impl JsonConfig {
             let text = format!("{size} bytes, expected at most {MAX_BYTES}");
             return Err(LlmError::new(LlmErrorKind::Config, place, text));
         }
-        Self::parse(&place, &std::fs::read(path).map_err(failed)?)
+        Self::parse(&place, &read_plain_file(path).map_err(failed)?)
     }
 
     /// Parses the bytes of a file.

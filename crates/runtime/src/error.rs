@@ -47,6 +47,12 @@ pub enum RuntimeError {
         /// [`crate::SessionOptions::memory_limit_bytes`].
         limit_bytes: usize,
     },
+    /// Nobody waits for the result any more, and the run gave up.
+    #[error("the run was interrupted: nobody waits for its result")]
+    Interrupted,
+    /// A mapped file of the model was written to or became shorter. The model has to be loaded again.
+    #[error("a file of the model was changed: {0}")]
+    ChangedFile(String),
     /// A model cannot be quantised as it was asked for.
     #[error("{0}")]
     Quantise(String),

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use galatea_graph::{Dim, Fact, Graph, Node};
-use galatea_tensor::Tensor;
+use galatea_tensor::{MappedFileSet, Tensor};
 
 use crate::binding::{BindingFailure, IoInfo};
 use crate::device_selector::ComputeDevice;
@@ -56,10 +56,14 @@ pub struct Session {
     /// Session for runs that are not as the model declares, once there was one.
     open: OnceLock<Option<OpenSession>>,
     shapes: RunShapes,
+    /// Files that constants may lie in, mapped.
+    files: MappedFileSet,
 }
 
 impl Session {
-    /// Prepares a graph: rewrites it, splits it between the providers, compiles the partitions.
+    /// Prepares a graph: rewrites it, splits it between the providers, compiles the partitions. Runs fail once one of
+    /// the files was written to that the calling thread has mapped for this purpose
+    /// ([`galatea_tensor::collect_mapped_files`]), as long as it is mapped.
     ///
     /// # Errors
     /// Fails when the graph is wrong, a provider named in the options is not given, or a node is run by
@@ -88,7 +92,8 @@ impl Session {
         compiled.log_parts();
         let placements = PlacementSet::new(&compiled, devices.as_deref());
         let (outputs, shapes, open) = (outputs.into(), RunShapes::default(), OnceLock::new());
-        Ok(Self { compiled, inputs, outputs, placements, devices, open, shapes })
+        let files = MappedFileSet::opened_so_far();
+        Ok(Self { compiled, inputs, outputs, placements, devices, open, shapes, files })
     }
 
     /// Returns the inputs that a run must be given.
@@ -161,7 +166,19 @@ impl Session {
             (bound, _) => bound?,
         };
         self.shapes.note(&bound.inputs);
-        Ok(RunResult::new(pipeline(self).run(bound)?, wanted, &self.outputs))
+        self.check_files()?;
+        let ran = pipeline(self).run(bound);
+        // Whatever was computed meanwhile, and whatever error came of it, may be of bytes that changed.
+        self.check_files()?;
+        Ok(RunResult::new(ran?, wanted, &self.outputs))
+    }
+
+    /// Checks that the constants are those that the session was made with.
+    ///
+    /// # Errors
+    /// [`RuntimeError::ChangedFile`] where a mapped file of the model was written to.
+    fn check_files(&self) -> Result<(), RuntimeError> {
+        self.files.check().map_err(|error| RuntimeError::ChangedFile(error.to_string()))
     }
 
     /// Works like [`Session::run`], for models whose outputs are tensors.

@@ -20,14 +20,28 @@ use crate::validate::LENGTH_BYTES;
 /// Runs a batch through `run`, which takes the model's inputs and gives its outputs, and answers every request. An
 /// error of `run` is the answer to all.
 pub fn execute(
-    mut payload: BatchPayload,
+    payload: BatchPayload,
     run: impl FnOnce(NamedTensors) -> Result<NamedTensors, ServingError>,
 ) {
+    let unanswered = execute_unless(payload, run, || false);
+    debug_assert!(unanswered.is_none(), "nothing takes the batch back");
+}
+
+/// Works like [`execute`], unless `is_void` says after the run that its result means nothing. Then nobody is answered,
+/// and the batch comes back.
+pub(crate) fn execute_unless(
+    mut payload: BatchPayload,
+    run: impl FnOnce(NamedTensors) -> Result<NamedTensors, ServingError>,
+    is_void: impl FnOnce() -> bool,
+) -> Option<BatchPayload> {
     let config = Arc::clone(&payload.context().config);
     let gathered = gather(&config, payload.requests());
     payload.mark_inputs_ready();
     let outputs = gathered.and_then(run);
     payload.mark_model_done();
+    if is_void() {
+        return Some(payload);
+    }
     let outputs = outputs.and_then(|outputs| {
         sequence_tensors::keep_states(payload.requests(), &outputs)?;
         Ok(outputs)
@@ -39,6 +53,7 @@ pub fn execute(
         }
         Err(error) => payload.fail(&error),
     }
+    None
 }
 
 /// Runs each request of a batch by itself through `run`, which takes the number of its first row in the batch and its

@@ -11,7 +11,7 @@ use galatea_runtime::quantize::{
     quantize,
 };
 use galatea_runtime::{ExecutionProvider, IoInfo, SessionOptions, typical_shapes};
-use galatea_tensor::Tensor;
+use galatea_tensor::{Tensor, read_plain_file};
 
 use crate::made_values::{MadeNoise, values};
 use crate::model_cache::GraphTransform;
@@ -195,7 +195,7 @@ impl GraphTransform for LoadQuantization {
         let mut name = format!("{} {:?}", self.bits, self.options().mode);
         for path in &self.samples {
             let failed = |error| format!("'{}' cannot be read: {error}", path.display());
-            let bytes = fs::read(path).map_err(failed)?;
+            let bytes = read_plain_file(path).map_err(failed)?;
             name.push_str(&format!(" {:08x}-{}", crc32fast::hash(&bytes), bytes.len()));
         }
         Ok(name)

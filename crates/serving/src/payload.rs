@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use galatea_runtime::{IntervalKind, IntervalSource, RecordedInterval};
-use galatea_tensor::Tensor;
+use galatea_tensor::{InterruptSource, Tensor};
 
+use crate::cancel::CancelToken;
 use crate::config::ModelConfig;
 use crate::error::{ErrorCode, ServingError};
 use crate::request::{
@@ -440,6 +441,13 @@ impl ActiveRequest {
         self.send_final(Ok(Some(response)));
     }
 
+    /// Gives the request and its sink up, to be handed to another version. It is not counted as answered here.
+    fn hand_over(mut self) -> Option<HandedRequest> {
+        let sink = self.sink.take()?;
+        self.context.answered();
+        Some(HandedRequest { request: std::mem::take(&mut self.request), sink })
+    }
+
     /// Puts a step between the request and its sink.
     pub(crate) fn wrap_sink(&mut self, wrap: impl FnOnce(ResponseSink) -> ResponseSink) {
         self.sink = self.sink.take().map(wrap);
@@ -528,6 +536,20 @@ impl Drop for ActiveRequest {
 impl fmt::Debug for ActiveRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActiveRequest").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// A request that a version has taken and cannot answer, on its way to the next one.
+pub struct HandedRequest {
+    /// The request.
+    pub request: InferenceRequest,
+    /// Its sink, which was not called yet.
+    pub sink: ResponseSink,
+}
+
+impl fmt::Debug for HandedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandedRequest").field("request", &self.request).finish_non_exhaustive()
     }
 }
 
@@ -660,6 +682,23 @@ impl BatchPayload {
     pub fn fail(self, error: &ServingError) {
         let results = self.requests.iter().map(|_| Err(error.clone())).collect();
         self.complete(results);
+    }
+
+    /// Gives all requests up, to be handed to another version.
+    #[must_use]
+    pub fn hand_over(mut self) -> Vec<HandedRequest> {
+        let requests = std::mem::take(&mut self.requests);
+        requests.into_iter().filter_map(ActiveRequest::hand_over).collect()
+    }
+
+    /// Source that tells whether the clients of all requests have gone.
+    #[must_use]
+    pub fn interrupt_source(&self) -> InterruptSource {
+        let clients = self.requests.iter().filter(|request| !request.is_filler());
+        let tokens: Vec<CancelToken> = clients.map(|one| one.request.cancel.clone()).collect();
+        InterruptSource::new(move || {
+            !tokens.is_empty() && tokens.iter().all(CancelToken::is_cancelled)
+        })
     }
 
     /// Takes the requests out, without items that only fill gaps, for models that answer each by itself, some time, with any number of responses. The

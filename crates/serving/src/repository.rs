@@ -4,9 +4,9 @@ use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, read_plain_file};
 
 use crate::checkpoint_files::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
@@ -246,14 +246,44 @@ pub struct FolderStamp {
     pub config: u64,
     /// By version.
     pub versions: OrderedMap<i64, u64>,
-    /// The latest modification of all.
+    /// The latest change of a file or folder, also one that keeps the time of modification, such as `cp -p`.
     pub newest: Option<SystemTime>,
 }
+
+/// Files that were written this short a time ago may be half of what is to come.
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// Folders in folders that are looked into.
 const MAX_DEPTH: usize = 16;
 
 impl FolderStamp {
+    /// Returns whether nobody has written to the folder for a while, so that what it has is likely whole.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let now = SystemTime::now();
+        let recent = |newest: SystemTime| newest <= now && newest + SETTLING > now;
+        !self.newest.is_some_and(recent)
+    }
+
+    /// Waits until nobody writes to a model folder any more, and looks at it. `None` where that lasts too long or the
+    /// folder cannot be read.
+    #[must_use]
+    pub fn settled(model_dir: &Path, longest: Duration) -> Option<Self> {
+        let start = Instant::now();
+        loop {
+            // A folder that is being replaced is absent for a moment.
+            if let Ok(stamps) = Self::of(model_dir)
+                && stamps.is_settled()
+            {
+                return Some(stamps);
+            }
+            if start.elapsed() >= longest {
+                return None;
+            }
+            std::thread::sleep(SETTLING / 10);
+        }
+    }
+
     /// Looks at a model folder.
     ///
     /// # Errors
@@ -290,11 +320,25 @@ impl FolderStamp {
                 None => outside.add(&path, 0),
             }
         }
-        stamps.newest = stamps.newest.max(outside.newest).max(config.newest);
+        let own = fs::metadata(model_dir).ok().and_then(|metadata| changed(&metadata));
+        stamps.newest = stamps.newest.max(outside.newest).max(config.newest).max(own);
         stamps.outside = outside.hasher.finish();
         stamps.config = config.hasher.finish();
         Ok(stamps)
     }
+}
+
+/// When a file or folder was changed last: on Unix the time of its status, which nobody sets.
+fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let seconds = u64::try_from(metadata.ctime()).ok()?;
+        let nanos = u32::try_from(metadata.ctime_nsec()).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))
+    }
+    #[cfg(not(unix))]
+    metadata.modified().ok()
 }
 
 #[derive(Default)]
@@ -308,12 +352,12 @@ impl StampDigest {
     fn add(&mut self, path: &Path, depth: usize) {
         let Ok(metadata) = fs::metadata(path) else { return };
         let modified = metadata.modified().ok();
+        self.newest = self.newest.max(changed(&metadata));
         path.file_name().hash(&mut self.hasher);
         metadata.is_dir().hash(&mut self.hasher);
         if !metadata.is_dir() {
             metadata.len().hash(&mut self.hasher);
             modified.hash(&mut self.hasher);
-            self.newest = self.newest.max(modified);
             return;
         }
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -382,7 +426,7 @@ fn last(present: &[i64], count: u32) -> Vec<i64> {
 /// # Errors
 /// When the file cannot be read.
 pub fn read_labels(path: &Path) -> Result<Vec<String>, ServingError> {
-    let bytes = fs::read(path).map_err(|error| {
+    let bytes = read_plain_file(path).map_err(|error| {
         let why = match error.kind() {
             // The words of the C library, without the number that Rust adds.
             std::io::ErrorKind::NotFound => "No such file or directory".to_owned(),

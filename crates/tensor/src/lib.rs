@@ -34,7 +34,9 @@ pub use error::{TensorError, TensorErrorKind};
 pub use half::{bf16, f16};
 pub use interrupt::{InterruptSource, InterruptibleScope, is_interrupted};
 pub use layout::{MAX_RANK, ViewLayout, broadcast_shapes, checked_elements, contiguous_strides};
-pub use mapped_file::{FileStamp, MappedFile, MappedFileSet, collect_mapped_files};
+pub use mapped_file::{
+    FileStamp, MappedFile, MappedFileSet, collect_mapped_files, read_plain_file, read_plain_text,
+};
 pub use memory::{
     ALIGNMENT, AccessAdvice, Allocation, HostBuffer, MemoryKind, SharedBytes, advise,
 };

@@ -41,9 +41,9 @@ impl FileStamp {
         Self { identity, len: metadata.len(), modified: metadata.modified().ok() }
     }
 
-    /// Returns whether both are of one file, which was written between them.
-    fn is_rewritten(&self, later: &Self) -> bool {
-        self.identity == later.identity && self != later
+    /// The same without the time.
+    fn timeless(self) -> Self {
+        Self { modified: None, ..self }
     }
 }
 
@@ -52,13 +52,31 @@ impl FileStamp {
 struct MappedFileState {
     path: PathBuf,
     stamp: FileStamp,
+    times: TimeMeaning,
     /// True while its bytes are those of the file: mapped, and not dropped yet.
     is_mapped: AtomicBool,
     /// True once a page of it was missing.
     broken: Arc<AtomicBool>,
 }
 
+/// Meaning of the time at which a file was modified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeMeaning {
+    /// It is when the content changed.
+    Content,
+    /// It is when the file was used.
+    Use,
+}
+
 impl MappedFileState {
+    /// Returns whether a stamp is that of the file when it was opened.
+    fn is_same(&self, now: FileStamp) -> bool {
+        match self.times {
+            TimeMeaning::Content => now == self.stamp,
+            TimeMeaning::Use => now.timeless() == self.stamp.timeless(),
+        }
+    }
+
     fn failed(&self, what: &str) -> TensorError {
         let text = format!("'{}' {what} while it is in use", self.path.display());
         TensorErrorKind::File(text).into()
@@ -73,10 +91,14 @@ impl MappedFileState {
         }
         // A file that is gone or replaced by another one still has its bytes for whoever has mapped it.
         match std::fs::metadata(&self.path) {
-            Ok(now) if self.stamp.is_rewritten(&FileStamp::of(&now)) => {
-                Err(self.failed("was written to"))
+            Ok(now) => {
+                let now = FileStamp::of(&now);
+                match now.identity != self.stamp.identity || self.is_same(now) {
+                    true => Ok(()),
+                    false => Err(self.failed("was written to")),
+                }
             }
-            _ => Ok(()),
+            Err(_) => Ok(()),
         }
     }
 }
@@ -94,16 +116,29 @@ impl MappedFileSet {
         self.0.iter().try_for_each(|file| file.check())
     }
 
-    /// Leaves those that somebody has mapped still.
-    #[must_use]
-    pub fn in_use(mut self) -> Self {
-        self.0.retain(|file| file.is_mapped.load(Ordering::Acquire));
-        self
-    }
-
     /// Adds the files of another set.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// Returns the files that the calling thread has opened so far for the purpose that [`collect_mapped_files`] was
+    /// called for; none where nobody collects.
+    #[must_use]
+    pub fn opened_so_far() -> Self {
+        OPENED.with_borrow(|all| all.last().cloned()).unwrap_or_default()
+    }
+
+    /// Checks that no file was written to since it was opened, whether it is mapped still or was only read.
+    ///
+    /// # Errors
+    /// Names the first that was written to, became shorter or went away.
+    pub fn check_unwritten(&self) -> Result<(), TensorError> {
+        self.0.iter().try_for_each(|file| match std::fs::metadata(&file.path) {
+            // A cache may drop its files at any time, and replaces them by others as a whole.
+            _ if file.times == TimeMeaning::Use => file.check(),
+            Ok(now) if file.is_same(FileStamp::of(&now)) => file.check(),
+            _ => Err(file.failed("was written to or replaced")),
+        })
     }
 }
 
@@ -154,6 +189,19 @@ impl MappedFile {
     /// # Errors
     /// When the file cannot be opened, mapped or read, or somebody writes to it; the message names it.
     pub fn open(path: &Path) -> Result<Self, TensorError> {
+        Self::open_as(path, TimeMeaning::Content)
+    }
+
+    /// Opens like [`MappedFile::open`] a file of a cache, whose time says when it was used last. A write that keeps
+    /// its length is not seen.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_cached(path: &Path) -> Result<Self, TensorError> {
+        Self::open_as(path, TimeMeaning::Use)
+    }
+
+    fn open_as(path: &Path, times: TimeMeaning) -> Result<Self, TensorError> {
         let failed = |error: std::io::Error| {
             TensorError::from(TensorErrorKind::File(format!(
                 "cannot read '{}': {error}",
@@ -178,6 +226,7 @@ impl MappedFile {
         let state = Arc::new(MappedFileState {
             path: path.to_owned(),
             stamp: FileStamp::of(&metadata),
+            times,
             is_mapped: AtomicBool::new(matches!(bytes, FileBytes::Mapped { .. })),
             broken,
         });
@@ -221,6 +270,29 @@ impl MappedFile {
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
+}
+
+/// Reads a plain file as a whole. Anything else is refused, such as a pipe, which would wait for a writer, or a device,
+/// which never ends.
+///
+/// # Errors
+/// When the file cannot be read, is no plain one, or there is no memory for it.
+pub fn read_plain_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = open_plain(path)?;
+    let len = usize::try_from(file.metadata()?.len()).map_err(std::io::Error::other)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(std::io::Error::other)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a text as [`read_plain_file`] does.
+///
+/// # Errors
+/// As `read_plain_file`, and when the bytes are no UTF-8.
+pub fn read_plain_text(path: &Path) -> std::io::Result<String> {
+    let invalid = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+    String::from_utf8(read_plain_file(path)?).map_err(invalid)
 }
 
 /// Opens a plain file. Anything else is refused, such as a pipe, which would wait for a writer.
@@ -334,6 +406,13 @@ mod tests {
         assert!(made.success());
         let error = MappedFile::open(&pipe).unwrap_err().to_string();
         assert!(error.contains("it is no plain file"), "{error}");
+        assert!(read_plain_file(&pipe).is_err() && read_plain_text(&pipe).is_err());
+        assert!(read_plain_file(Path::new("/dev/zero")).is_err());
+        let text = folder.path().join("text");
+        fs::write(&text, "abc").unwrap();
+        assert_eq!(read_plain_text(&text).unwrap(), "abc");
+        fs::write(&text, [0xff]).unwrap();
+        assert_eq!(read_plain_text(&text).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
     }
 
     #[test]
@@ -365,6 +444,17 @@ mod tests {
     }
 
     #[test]
+    fn a_cached_file_may_be_marked_as_used_but_not_cut() {
+        let file = file(&vec![1; LARGE]);
+        let mapped = MappedFile::open_cached(file.path()).unwrap();
+        let later = SystemTime::now() + std::time::Duration::from_secs(5);
+        file.as_file().set_modified(later).unwrap();
+        mapped.check().unwrap();
+        file.as_file().set_len(5000).unwrap();
+        assert!(mapped.check().is_err());
+    }
+
+    #[test]
     fn sets_tell_of_files_that_are_written_to_but_not_of_those_that_are_replaced_or_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weights");
@@ -379,6 +469,7 @@ mod tests {
         let (again, files) = collect_mapped_files(|| {
             let (mapped, inner) = collect_mapped_files(|| MappedFile::open(&path).unwrap());
             assert_eq!(inner.0.len(), 1);
+            assert_eq!(MappedFileSet::opened_so_far().0.len(), 1);
             mapped
         });
         let rewritten = || {
@@ -386,10 +477,12 @@ mod tests {
             file.write_all(&[3; 4096]).unwrap();
             file.set_modified(SystemTime::now() + std::time::Duration::from_secs(1)).unwrap();
         };
+        files.check_unwritten().unwrap();
         rewritten();
         assert!(files.check().is_err());
         drop(again);
         files.check().unwrap();
-        assert!(files.in_use().0.is_empty());
+        assert!(files.check_unwritten().is_err());
+        assert!(MappedFileSet::opened_so_far().0.is_empty());
     }
 }

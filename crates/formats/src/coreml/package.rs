@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, read_plain_file};
 use serde::{Deserialize, Serialize};
 
 use super::error::CoreMlError;
@@ -64,7 +64,7 @@ fn read_manifest(path: &Path) -> Result<PackageManifest, CoreMlError> {
         let text = format!("is not a plain file of at most {MAX_MANIFEST_BYTES} bytes");
         return Err(CoreMlError::file(text));
     }
-    let text = std::fs::read(path).map_err(failed)?;
+    let text = read_plain_file(path).map_err(failed)?;
     serde_json::from_slice(&text)
         .map_err(|error| CoreMlError::invalid(format!("is no manifest of a package: {error}")))
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use galatea_tensor::read_plain_file;
 use serde::{Deserialize, Serialize};
 
 use crate::arch::ModelShape;
@@ -106,7 +107,7 @@ impl ChunkManifest {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
         let place = path.display().to_string();
-        let bytes = std::fs::read(&path)
+        let bytes = read_plain_file(&path)
             .map_err(|error| LlmError::new(LlmErrorKind::Read, &place, error.to_string()))?;
         let found: Self = serde_json::from_slice(&bytes)
             .map_err(|error| LlmError::new(LlmErrorKind::Config, &place, error.to_string()))?;

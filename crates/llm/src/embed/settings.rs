@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use galatea_tensor::read_plain_file;
 use serde_json::Value;
 
 use super::pooling::TextPooling;
@@ -132,7 +133,7 @@ fn modules(path: &Path) -> Result<Vec<(String, String)>> {
         let text = format!("{size} bytes, expected at most {MAX_BYTES}");
         return Err(LlmError::new(LlmErrorKind::Config, place, text));
     }
-    let bytes = std::fs::read(path).map_err(failed)?;
+    let bytes = read_plain_file(path).map_err(failed)?;
     let wrong = |text: String| LlmError::new(LlmErrorKind::Config, &place, text);
     let all: Vec<Value> =
         serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;

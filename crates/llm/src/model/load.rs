@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, read_plain_file, read_plain_text};
 use serde_json::Value;
 
 use super::LanguageModel;
@@ -360,10 +360,10 @@ fn tool_format(folder: &Path) -> Result<ToolFormat> {
     let mut source = String::new();
     let jinja = folder.join("chat_template.jinja");
     let config = folder.join("tokenizer_config.json");
-    if let Ok(text) = std::fs::read_to_string(jinja) {
+    if let Ok(text) = read_plain_text(&jinja) {
         source = text;
     } else if config.exists() {
-        let bytes = std::fs::read(&config).map_err(|error| {
+        let bytes = read_plain_file(&config).map_err(|error| {
             LlmError::new(LlmErrorKind::Read, config.display().to_string(), error.to_string())
         })?;
         // Whatever is wrong with it, the template was read before.

@@ -36,6 +36,7 @@ mod value;
 use std::path::Path;
 use std::time::SystemTime;
 
+use galatea_tensor::read_plain_text;
 use serde_json::{Map, Value, json};
 
 use self::meter::RenderFault;
@@ -359,7 +360,7 @@ fn tokenizer_config(folder: &Path) -> Result<Value> {
 
 /// A file that may be missing.
 fn read(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match read_plain_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(LlmError::new(LlmErrorKind::Read, path.display().to_string(), e.to_string())),

@@ -16,6 +16,7 @@ mod stream;
 
 use std::path::Path;
 
+use galatea_tensor::read_plain_file;
 use serde_json::Value;
 use tokenizers::models::ModelWrapper;
 
@@ -259,5 +260,5 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         let found = format!("{size} bytes, expected at most {MAX_FILE_BYTES}");
         return Err(LlmError::new(LlmErrorKind::Read, path.display().to_string(), found));
     }
-    std::fs::read(path).map_err(failed)
+    read_plain_file(path).map_err(failed)
 }

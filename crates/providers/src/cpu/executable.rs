@@ -14,7 +14,7 @@ use galatea_runtime::{
     NodeShapes, PartitionReport, PartitionResult, PartitionRun, PlanReport, ProfileRow, RunFence,
     RuntimeError, SessionOptions, TunableKernels,
 };
-use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
+use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef, is_interrupted};
 
 use super::kernel::{CpuKernel, KernelChoices, StepCall, WeightBytes};
 use super::route::BlasRoute;
@@ -305,6 +305,9 @@ impl CpuExecutable {
         // Asked once for all steps.
         let watch = Some(&self.options.watch).filter(|watch| watch.is_recording());
         for step in &running.schedule.steps {
+            if is_interrupted() {
+                return Err(RuntimeError::Interrupted);
+            }
             let start = rows.is_some().then(Instant::now);
             let recorded = watch
                 .and_then(|watch| watch.interval_of(IntervalKind::Operator, &self.step_name(step)));

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use galatea_apple::bnns::BnnsElements;
 use galatea_kernels::{KernelContext, RealSlice, convert};
+use galatea_tensor::InterruptibleScope;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 
@@ -23,6 +24,8 @@ impl HalvedWeights {
     ) -> BnnsElements<'a> {
         let bits = |convert: fn(KernelContext<'_>, &[f32], &mut [u16])| {
             self.0.get_or_init(|| {
+                // Later runs use them too, whatever becomes of this one.
+                let _whole = InterruptibleScope::new(None);
                 let mut bits = vec![0; from.len()];
                 convert(exec, from, &mut bits);
                 bits

@@ -1,7 +1,7 @@
 //! Runs that are not as the model declares: one name stands for lengths that differ, or an initializer is replaced.
 
 use galatea_graph::Datum;
-use galatea_tensor::Tensor;
+use galatea_tensor::{Tensor, collect_mapped_files};
 
 use super::Session;
 use super::run::{Run, RunInputs, RunResult};
@@ -56,14 +56,18 @@ impl Session {
     fn opened(&self, error: &RuntimeError) -> Option<OpenSession> {
         let options = &self.compiled.options;
         let model = &self.compiled.graph.name;
-        let graph = options.source.read()?;
-        let made = graph.and_then(|mut graph| {
-            let usual = graph.open();
-            let options = SessionOptions { source: GraphSource::default(), ..options.clone() };
-            let session = Self::new(graph, &self.compiled.providers, &options);
-            let session = Box::new(session.map_err(|error| error.to_string())?);
-            Ok(OpenSession { session, usual })
+        let (made, files) = collect_mapped_files(|| {
+            Some(options.source.read()?.and_then(|mut graph| {
+                let usual = graph.open();
+                let options = SessionOptions { source: GraphSource::default(), ..options.clone() };
+                let session = Self::new(graph, &self.compiled.providers, &options);
+                let session = Box::new(session.map_err(|error| error.to_string())?);
+                Ok(OpenSession { session, usual })
+            }))
         });
+        // It must be the same model, and not one that has taken its place.
+        let same = self.files.check_unwritten().and_then(|()| files.check_unwritten());
+        let made = made?.and_then(|made| same.map(|()| made).map_err(|error| error.to_string()));
         match made {
             Ok(open) => {
                 tracing::warn!(%model, "a run is not as the model declares, so it is prepared for any lengths: {error}");

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use galatea_graph::Datum;
+use galatea_tensor::{InterruptSource, InterruptibleScope};
 
 use super::compiled::{CompiledPart, CompiledPartitions, PartFailure, SlotOutput};
 use super::padded::PaddedRun;
@@ -137,8 +138,12 @@ impl CompiledPartitions {
             part: at,
             error: RuntimeError::Input("the thread of a part of a matrix product ended".into()),
         };
+        let interrupt = InterruptSource::current();
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| self.run_part(second, acquire));
+            let other = scope.spawn(|| {
+                let _interruptible = InterruptibleScope::new(interrupt);
+                self.run_part(second, acquire)
+            });
             let first = first.map(|first| self.run_part(first, acquire));
             let other = other.join().unwrap_or_else(|_| Err(lost()));
             first.into_iter().chain([other]).collect()

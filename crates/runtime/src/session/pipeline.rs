@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use galatea_graph::Datum;
+use galatea_tensor::is_interrupted;
 
 use super::compiled::{CompiledPartitions, PartFailure};
 use super::compiled_graph::CompiledGraph;
@@ -48,14 +49,20 @@ impl RunPipeline<'_> {
     /// Runs to the end.
     ///
     /// # Errors
-    /// Fails when a named placement is unknown, or neither the placement nor its fallbacks can run.
+    /// Fails when a named placement is unknown, neither the placement nor its fallbacks can run, or the run is
+    /// interrupted.
     pub(super) fn run(self, mut run: BoundRun<'_>) -> Result<PartsResult, RuntimeError> {
         let _permit = self.graph.options.pace.enter();
         let selected = self.select_placement(&run)?;
         let inputs = std::mem::take(&mut run.inputs);
         let kept = self.keeps_inputs(&selected, run.owned, &inputs).then(|| inputs.clone());
         let parts = |inputs| PartsRun { inputs, outputs: run.outputs, profile: run.profile };
-        match self.execute(&selected, parts(inputs), &run) {
+        let executed = self.execute(&selected, parts(inputs), &run);
+        // What was computed for nobody may be incomplete, and says nothing of providers.
+        if is_interrupted() {
+            return Err(RuntimeError::Interrupted);
+        }
+        match executed {
             Ok(result) => {
                 selected.learn();
                 Ok(result)

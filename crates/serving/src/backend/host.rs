@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::custom_metrics::CustomMetrics;
 use crate::error::ServingError;
+use crate::payload::{BatchPayload, ExecutionContext, HandedRequest};
 use crate::request::{InferenceRequest, ResponseSink};
 
 /// Files and configuration of a client, in the place of a model's files on disk.
@@ -58,6 +59,10 @@ pub trait ModelHost: Send + Sync {
     /// When the control mode does not permit it or the model cannot be loaded.
     fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), ServingError>;
 
+    /// Loads a version again whose files have changed under it, and hands these of its requests to what is loaded then.
+    /// This does not wait. Requests that cannot be handed on are answered with an error.
+    fn load_again(&self, version: &Arc<ExecutionContext>, requests: Vec<HandedRequest>);
+
     /// Unloads a model, without waiting for its requests.
     ///
     /// # Errors
@@ -83,6 +88,17 @@ impl HostLink {
     #[must_use]
     pub fn metrics(&self) -> &CustomMetrics {
         &self.metrics
+    }
+
+    /// Hands a batch on whose version has files that changed: to the version that is loaded in its place.
+    pub(crate) fn hand_on(&self, payload: BatchPayload) {
+        match self.get() {
+            Ok(host) => {
+                let version = Arc::clone(payload.context());
+                host.load_again(&version, payload.hand_over());
+            }
+            Err(error) => payload.fail(&error),
+        }
     }
 
     /// The server.

@@ -115,6 +115,11 @@ pub trait ModelBackend: Send + Sync + Debug {
         true
     }
 
+    /// Whether loading a model runs a program of the model, which may write to the model's folder itself.
+    fn runs_programs(&self) -> bool {
+        false
+    }
+
     /// Loads a version.
     ///
     /// # Errors

@@ -389,3 +389,23 @@ fn contradictions_with_the_model_get_tritons_texts() {
         "autofill failed for model 'm': model does not support batching while non-zero max_batch_size is specified"
     );
 }
+
+#[test]
+fn files_stay_in_their_folder_and_warm_up_ends() {
+    let check = |text: &str| {
+        validate(&from_text(&format!("name: 'm' backend: 'b' {text}")).unwrap())
+            .map_err(|error| error.message)
+    };
+    for inside in ["model.onnx", "sub/model.onnx", "./model.onnx", "..model"] {
+        assert_eq!(check(&format!("default_model_filename: '{inside}'")), Ok(()), "{inside}");
+    }
+    for outside in ["../model.onnx", "/etc/passwd", "a/../../b", ".."] {
+        let error = check(&format!("default_model_filename: '{outside}'")).unwrap_err();
+        assert!(error.contains("must name a file in the version folder"), "{error}");
+    }
+    assert_eq!(check("model_warmup { name: 'w' count: 65536 }"), Ok(()));
+    for endless in ["count: 4000000000", "batch_size: 4000000000"] {
+        let error = check(&format!("model_warmup {{ name: 'w' {endless} }}")).unwrap_err();
+        assert!(error.contains("of warmup sample 'w' must be <= 65536"), "{error}");
+    }
+}

@@ -1,5 +1,7 @@
 //! The rules that a configuration must keep, with Triton's texts. Every function reports all problems together.
 
+use std::path::{Component, Path};
+
 use galatea_tensor::OrderedMap;
 
 use super::inference::model_config::SchedulingChoice;
@@ -34,6 +36,13 @@ pub fn validate(config: &ModelConfig) -> Result<(), ServingError> {
     if config.max_batch_size < 0 {
         problems.push(format!("'max_batch_size' must be non-negative value for {name}"));
     }
+    let file = &config.default_model_filename;
+    if !file.is_empty() && !stays_in_folder(file) {
+        problems.push(format!(
+            "'default_model_filename' must name a file in the version folder for {name}, found '{file}'"
+        ));
+    }
+    warm_ups(config, &mut problems);
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(batching)) => {
             dynamic(config, batching, &mut problems)
@@ -53,6 +62,30 @@ pub fn validate(config: &ModelConfig) -> Result<(), ServingError> {
     }
     response_cache(config, &mut problems);
     report(problems)
+}
+
+/// The most runs of a warm-up sample, and the most requests of a batch of one.
+const MAX_WARM_UPS: u32 = 65_536;
+
+/// Checks that warm-up ends.
+fn warm_ups(config: &ModelConfig, problems: &mut Vec<String>) {
+    let name = &config.name;
+    for sample in &config.model_warmup {
+        for (field, found) in [("count", sample.count), ("batch_size", sample.batch_size)] {
+            if found > MAX_WARM_UPS {
+                problems.push(format!(
+                    "'{field}' of warmup sample '{}' must be <= {MAX_WARM_UPS} for {name}, found {found}",
+                    sample.name
+                ));
+            }
+        }
+    }
+}
+
+/// Returns whether a path that a configuration gives names something in a folder and not beside it.
+fn stays_in_folder(name: &str) -> bool {
+    let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    !name.contains('\0') && Path::new(name).components().all(stays)
 }
 
 fn preferred(sizes: &[i32], kind: &str, config: &ModelConfig, problems: &mut Vec<String>) {

@@ -70,6 +70,7 @@ impl Core {
                 dir: polled.dir.clone(),
                 config: settings.config(&polled.config),
                 versions: vec![version],
+                stamps: polled.stamps.clone(),
                 counters: polled.counters.clone(),
                 before: galatea_tensor::OrderedMap::new(),
             };

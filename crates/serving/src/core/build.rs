@@ -54,6 +54,11 @@ impl Core {
         Ok(backend)
     }
 
+    /// Whether loading a model runs a program of it, which may write to the model's folder.
+    pub(super) fn runs_programs(&self, config: &ModelConfig) -> bool {
+        self.backend(config).is_ok_and(|backend| backend.runs_programs())
+    }
+
     fn settings(&self, backend: &str) -> OrderedMap<String, String> {
         let of = |name: &str| self.options.backend_config.get(name).cloned().unwrap_or_default();
         let mut settings = of("");

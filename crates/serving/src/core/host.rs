@@ -1,9 +1,12 @@
 //! The core as its models see it that call others.
 
+use std::sync::Arc;
+
 use super::models::parse_version;
 use super::{Core, LoadOverrides, ModelHandle, UnloadDependents};
 use crate::backend::{CalledModel, ModelHost};
 use crate::error::ServingError;
+use crate::payload::{ExecutionContext, HandedRequest};
 use crate::request::{InferenceRequest, ResponseSink};
 
 impl CalledModel for ModelHandle {
@@ -28,6 +31,10 @@ impl ModelHost for Core {
 
     fn load(&self, model: &str, overrides: LoadOverrides) -> Result<(), ServingError> {
         self.load_model(model, overrides)
+    }
+
+    fn load_again(&self, version: &Arc<ExecutionContext>, requests: Vec<HandedRequest>) {
+        self.load_changed(version, requests);
     }
 
     fn unload(&self, model: &str, dependents: UnloadDependents) -> Result<(), ServingError> {

@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, read_plain_text};
 
 use super::ab_variants::PlannedAbTest;
 use super::agents;
@@ -23,6 +24,11 @@ use crate::repository::{self, FolderStamp, FoundModel, ModelId};
 
 /// A configuration file larger than this is not one.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
+
+/// How often files are read to which somebody writes meanwhile.
+const MAX_ATTEMPTS: usize = 4;
+/// The longest wait for such files to settle.
+const MAX_SETTLING: Duration = Duration::from_secs(5);
 
 /// How a load ends that does not succeed.
 #[derive(Debug)]
@@ -133,14 +139,45 @@ impl Core {
 
     /// Loads a model from its source, or anew what has changed of it. What serves goes on until its successor is
     /// ready, and also if that fails. The caller holds the model's turn.
+    ///
+    /// Files to which somebody writes meanwhile are read again when they have settled: what serves is made of files
+    /// that were there at the same time.
     pub(super) fn bring_up(
         &self,
         id: &ModelId,
         source: ModelSource,
         by: WantedBy,
     ) -> Result<(), LoadError> {
-        let stamps = FolderStamp::of(&source.dir).map_err(LoadError::Poll)?;
+        let mut stamps = FolderStamp::of(&source.dir).map_err(LoadError::Poll)?;
+        for _ in 1..MAX_ATTEMPTS {
+            let result = self.bring_up_as(id, source.clone(), by, stamps.clone());
+            let unchanged = FolderStamp::of(&source.dir).is_ok_and(|now| now == stamps);
+            let own = || self.poll(id, &source).is_ok_and(|now| self.runs_programs(&now.config));
+            // An unload meanwhile holds, and so does the end of the server.
+            let overtaken = matches!(result, Err(LoadError::Load(_)))
+                && !(self.models().is_named(id) && self.accepting.load(Ordering::Acquire));
+            if result.is_ok() || unchanged || overtaken || own() {
+                return result;
+            }
+            tracing::info!(model = %id, "files were written to while they were read: they are read again");
+            match FolderStamp::settled(&source.dir, MAX_SETTLING) {
+                Some(settled) => stamps = settled,
+                None => return result,
+            }
+        }
+        self.bring_up_as(id, source, by, stamps)
+    }
+
+    /// Loads a model whose folder looks as the stamps say.
+    fn bring_up_as(
+        &self,
+        id: &ModelId,
+        source: ModelSource,
+        by: WantedBy,
+        stamps: FolderStamp,
+    ) -> Result<(), LoadError> {
         let mut polled = self.poll(id, &source).map_err(LoadError::Poll)?;
+        polled.stamps.clone_from(&stamps);
         agents::run(&polled).map_err(LoadError::Poll)?;
         let before = self.models().record(id);
         let epoch = self.write_models(|models| {
@@ -156,7 +193,7 @@ impl Core {
             self.record_failure(id, None, &text);
             return Err(LoadError::Load(ServingError::invalid_arg(text)));
         }
-        let change = match self.steps_are_current(id) {
+        let change = match self.steps_are_current(id) && !self.changed.contains(id) {
             true => ModelChange::between(before.as_deref(), &polled, &source, &stamps),
             false => ModelChange::everything(),
         };
@@ -314,6 +351,15 @@ impl Core {
                 result = self.build_version(polled, version);
             }
         }
+        if let Ok(loaded) = &result
+            && !self.runs_programs(&polled.config)
+            && !polled.is_unchanged(version)
+        {
+            loaded.give_back();
+            loaded.remove();
+            let text = "its files were written to while they were read";
+            result = Err(ServingError::unavailable(text));
+        }
         result.map(Arc::new).inspect_err(|error| {
             let reason = error.nested();
             self.write_models(|models| models.failed(id, version, epoch, &reason));
@@ -378,9 +424,15 @@ impl Core {
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
         let dir = source.dir.clone();
-        let counters = OrderedMap::new();
-        let before = OrderedMap::new();
-        Ok(PolledModel { id: id.clone(), dir, config, versions, counters, before })
+        Ok(PolledModel {
+            id: id.clone(),
+            dir,
+            config,
+            versions,
+            stamps: FolderStamp::default(),
+            counters: OrderedMap::new(),
+            before: OrderedMap::new(),
+        })
     }
 
     fn read_config(&self, dir: &Path) -> Result<ModelConfig, ServingError> {
@@ -409,7 +461,7 @@ impl Core {
             ))));
         }
         let text =
-            fs::read_to_string(&path).map_err(|error| ServingError::internal(of_path(&error)))?;
+            read_plain_text(&path).map_err(|error| ServingError::internal(of_path(&error)))?;
         config::from_text(&text).map_err(|error| {
             ServingError::invalid_arg(format!(
                 "failed to read {}:\n{}",

@@ -36,8 +36,21 @@ pub(super) struct PolledModel {
     pub(super) dir: PathBuf,
     pub(super) config: ModelConfig,
     pub(super) versions: Vec<i64>,
+    /// The folder before it was read.
+    pub(super) stamps: FolderStamp,
     /// Counters of versions that are only given other instances, so that they count on.
     pub(super) counters: OrderedMap<i64, Arc<StatisticsRecorder>>,
     /// These versions, which the new ones may take instances from.
     pub(super) before: OrderedMap<i64, Arc<LoadedVersion>>,
+}
+
+impl PolledModel {
+    /// Returns whether the files that a version is made of are those that the folder had before it was read.
+    pub(super) fn is_unchanged(&self, version: i64) -> bool {
+        let same = |now: &FolderStamp| {
+            (now.outside, now.config) == (self.stamps.outside, self.stamps.config)
+                && now.versions.get(&version) == self.stamps.versions.get(&version)
+        };
+        FolderStamp::of(&self.dir).is_ok_and(|now| same(&now))
+    }
 }

@@ -7,6 +7,7 @@ mod arithmetic;
 mod backend_names;
 mod build;
 mod change;
+mod changed_files;
 mod control;
 mod describe;
 mod ensembles;
@@ -51,6 +52,7 @@ use crate::repository::{self, ModelRepository};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use crate::waiting_models::CallGraph;
+use changed_files::ChangedModels;
 use load_permits::LoadPermits;
 use loaded::LoadedVersion;
 use models::{ModelTable, parse_version};
@@ -70,6 +72,8 @@ pub struct Core {
     driver: LaneDriver,
     models: Arc<RwLock<ModelTable>>,
     turns: LoadPermits,
+    /// Models whose files changed while they served.
+    changed: ChangedModels,
     cache: Option<Arc<ResponseCache>>,
     poller: Mutex<Option<RepositoryPoller>>,
     failures: Mutex<Vec<LoadFailure>>,
@@ -112,6 +116,7 @@ impl Core {
             driver,
             models,
             turns: LoadPermits::default(),
+            changed: ChangedModels::default(),
             poller: Mutex::new(None),
             failures: Mutex::default(),
             registered: RwLock::default(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::load::LoadError;
 use super::load_record::ModelSource;
@@ -12,8 +12,34 @@ use super::{ControlMode, Core};
 use crate::error::ServingError;
 use crate::repository::{self, FolderStamp, FoundModel, ModelId};
 
-/// Files that were written this short a time ago may be half of what is to come.
+/// A folder that is gone for so short a time may be on its way to be replaced.
 const SETTLING: Duration = Duration::from_millis(500);
+
+/// Results of earlier looks.
+#[derive(Default)]
+struct PollMemory {
+    /// Folders as they were when they were tried, so that a model that cannot be loaded is tried again only when it has
+    /// changed.
+    tried: HashMap<ModelId, FolderStamp>,
+    /// When models were first seen without their folders.
+    missing: HashMap<ModelId, Instant>,
+}
+
+impl PollMemory {
+    /// Returns the models of these that were without folders for a while, and whether there are others.
+    fn gone(&mut self, absent: Vec<ModelId>) -> (Vec<ModelId>, bool) {
+        self.missing.retain(|id, _| absent.contains(id));
+        let now = Instant::now();
+        let all = absent.len();
+        let mut gone = absent;
+        gone.retain(|id| {
+            let since = *self.missing.entry(id.clone()).or_insert(now);
+            now.duration_since(since) >= SETTLING
+        });
+        let waits = gone.len() < all;
+        (gone, waits)
+    }
+}
 
 /// The thread that looks at the repositories.
 #[derive(Debug)]
@@ -59,7 +85,7 @@ impl Drop for RepositoryPoller {
 }
 
 fn run(core: &Weak<Core>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
-    let mut seen = HashMap::new();
+    let mut memory = PollMemory::default();
     let mut wait = interval;
     loop {
         let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,16 +97,15 @@ fn run(core: &Weak<Core>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
         }
         drop(stopped);
         let Some(core) = core.upgrade() else { return };
-        let unsettled = core.look(&mut seen);
+        let unsettled = core.look(&mut memory);
         wait = if unsettled { SETTLING.min(interval) } else { interval };
     }
 }
 
 impl Core {
-    /// Brings the models in line with the repositories. `seen` holds what earlier looks have tried, so that a model
-    /// that cannot be loaded is tried again only when it has changed. Tells whether some files were still being
-    /// written.
-    fn look(&self, seen: &mut HashMap<ModelId, FolderStamp>) -> bool {
+    /// Brings the models in line with the repositories. Tells whether some files were still being written, or some
+    /// folders may be on their way.
+    fn look(&self, memory: &mut PollMemory) -> bool {
         let found = match repository::scan(&self.repositories(), self.options.naming) {
             Ok(found) => found,
             Err(error) => {
@@ -95,31 +120,30 @@ impl Core {
         });
         let gone: Vec<ModelId> = self.models().attempted().filter(|id| !exists(id)).collect();
         let gone: Vec<ModelId> = gone.into_iter().filter(|id| self.models().is_named(id)).collect();
+        let (gone, mut unsettled) = memory.gone(gone);
         for id in &gone {
             self.take_down(id);
             self.forget_failures(id);
-            seen.remove(id);
+            memory.tried.remove(id);
         }
         // Their ensembles may find a model of the same name in another namespace.
         gone.iter().for_each(|id| self.revive_ensembles_over(id));
-        let mut unsettled = false;
         for model in found.iter().filter(|model| !model.ambiguous) {
-            unsettled |= self.look_at(model, seen);
+            unsettled |= self.look_at(model, &mut memory.tried);
         }
         unsettled
     }
 
     /// Loads a model if it is new or has changed; `true` if its files are still being written.
-    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<ModelId, FolderStamp>) -> bool {
+    fn look_at(&self, model: &FoundModel, tried: &mut HashMap<ModelId, FolderStamp>) -> bool {
         let id = &model.id;
         let Ok(stamps) = FolderStamp::of(&model.dir) else { return false };
         let record = self.models().record(id);
         let known = record.map(|record| record.stamps.clone());
-        if known.as_ref() == Some(&stamps) || seen.get(id) == Some(&stamps) {
+        if known.as_ref() == Some(&stamps) || tried.get(id) == Some(&stamps) {
             return false;
         }
-        let settled = SystemTime::now() - SETTLING;
-        if stamps.newest.is_some_and(|newest| newest > settled && newest <= SystemTime::now()) {
+        if !stamps.is_settled() {
             return true;
         }
         let turn = self.turns.take(id);
@@ -133,7 +157,7 @@ impl Core {
             }
         }
         // What changed during the load is not what was loaded: the next look finds it.
-        seen.insert(id.clone(), stamps);
+        tried.insert(id.clone(), stamps);
         false
     }
 }

@@ -46,9 +46,15 @@ impl ModelHandle {
     /// UNAVAILABLE while the machine takes no work, and where the version has left the service; UNAVAILABLE or
     /// INTERNAL where the checkpoint cannot be brought into memory.
     pub fn checkpoint(&self) -> Result<Option<ServedCheckpoint>, ServingError> {
-        self.core()?.check_admission()?;
+        let core = self.core()?;
+        core.check_admission()?;
         let model = self.assigned();
-        ServedCheckpoint::of(&*model.in_service()?, &model)
+        let mut loaded = model.in_service()?;
+        if loaded.checkpoint.as_ref().is_some_and(|resident| resident.is_changed()) {
+            core.wait_for_reload(&loaded);
+            loaded = model.in_service()?;
+        }
+        ServedCheckpoint::of(&loaded, &model)
     }
 
     /// Language model that the version is; nothing for other models. This waits where it is not in memory.

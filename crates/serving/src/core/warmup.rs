@@ -1,11 +1,10 @@
 //! Warm-up: requests that each instance runs before the model is ready.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use galatea_tensor::{ByteString, DataType, encode_byte_strings};
+use galatea_tensor::{ByteString, DataType, encode_byte_strings, read_plain_file};
 
 use crate::backend::ModelInstance;
 use crate::config::inference::model_warmup::input::InputDataType;
@@ -120,7 +119,7 @@ fn input_tensor(
         Some(InputDataType::RandomData(_)) => random(datatype, elements)?,
         Some(InputDataType::InputDataFile(file)) => {
             let path = repository::file_in(&model_dir.join("warmup"), file)?;
-            let once = fs::read(&path).map_err(|error| {
+            let once = read_plain_file(&path).map_err(|error| {
                 ServingError::internal(format!("failed to read '{}': {error}", path.display()))
             })?;
             // The file holds one item; every item of the batch is the same.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use galatea_formats::onnx::OnnxFile;
+use galatea_tensor::read_plain_text;
 use serde_json::{Value, json};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
@@ -77,7 +78,7 @@ impl CacheFolder {
             let (a, b) = text.trim().split_once(' ')?;
             Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?))
         };
-        let read = || fs::read_to_string(&path).map(parse);
+        let read = || read_plain_text(&path).map(parse);
         let damaged = match read() {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => true,
@@ -172,7 +173,7 @@ impl CacheFolder {
 
     /// Line about the change that an entry was made with.
     pub(super) fn line(&self, text: &str) -> Option<String> {
-        let found = fs::read_to_string(self.named(text.as_bytes(), LINE)).ok()?;
+        let found = read_plain_text(&self.named(text.as_bytes(), LINE)).ok()?;
         found.strip_suffix('\n').map(str::to_owned)
     }
 
@@ -192,7 +193,7 @@ impl CacheFolder {
 
     /// Note about a model.
     pub(super) fn note(&self, model: &Path) -> Option<FileNote> {
-        let text = fs::read_to_string(self.note_path(model)?).ok()?;
+        let text = read_plain_text(&self.note_path(model)?).ok()?;
         let (sum, body) = text.split_once('\n')?;
         if u32::from_str_radix(sum, 16).ok()? != crc32fast::hash(body.as_bytes()) {
             return None;

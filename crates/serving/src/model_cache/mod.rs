@@ -336,7 +336,7 @@ impl ModelCache {
     ) -> Option<Session> {
         let text = kind.text(content);
         let path = self.folder.entry(&text);
-        let memory = Arc::new(MappedFile::open(&path).ok()?);
+        let memory = Arc::new(MappedFile::open_cached(&path).ok()?);
         let opened =
             CacheEntry::open(memory, &text).and_then(|entry| session_of(entry, files, kind));
         match opened {

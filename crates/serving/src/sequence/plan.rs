@@ -1,10 +1,9 @@
 //! The control and state tensors that a configuration asks for.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_tensor::{ByteString, DataType, Tensor, decode_byte_strings};
+use galatea_tensor::{ByteString, DataType, Tensor, decode_byte_strings, read_plain_file};
 
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_sequence_batching::control::Kind;
@@ -242,7 +241,7 @@ fn from_file(path: &Path, kind: DataType, dims: &[i64]) -> Result<Tensor, String
     let of_file =
         |why: String| format!("cannot read its initial state '{}': {why}", path.display());
     let (shape, elements) = sizes(kind, dims)?;
-    let bytes = fs::read(path).map_err(|error| of_file(error.to_string()))?;
+    let bytes = read_plain_file(path).map_err(|error| of_file(error.to_string()))?;
     let made = match kind.size_bytes() {
         Some(size) if bytes.len() != elements * size => {
             let expected = elements * size;

@@ -8,6 +8,7 @@ pub(super) mod metal;
 mod metal_backend;
 mod options;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -15,16 +16,16 @@ use std::time::Duration;
 use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
 use galatea_graph::{Dim, Fact, FactKind, Graph};
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PaceSource, PlacementOptions, Run, Session, SessionOptions,
-    TuningStep, WatchSource,
+    ExecutionProvider, IoInfo, PaceSource, PlacementOptions, Run, RuntimeError, Session,
+    SessionOptions, TuningStep, WatchSource,
 };
-use galatea_tensor::{OrderedMap, Tensor};
+use galatea_tensor::{InterruptibleScope, MappedFileSet, OrderedMap, Tensor, collect_mapped_files};
 
 use self::kernels::GraphKernelTuner;
 pub use self::kernels::expected_rows;
 pub use self::metal_backend::MetalBackend;
 use super::{
-    BackendModel, BackgroundTuner, BatchPayload, InstancePlacement, KernelTuner,
+    BackendModel, BackgroundTuner, BatchPayload, HostLink, InstancePlacement, KernelTuner,
     KernelTuningPolicy, ModelBackend, ModelFiles, ModelInstance, ModelIo, ModelTensor,
     OperationCounter, PlacementKind, StateBinding,
 };
@@ -355,8 +356,8 @@ impl ModelBackend for GraphBackend {
             ServingError::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let place = first_place(config, self.gpus.len());
-        let LoadedGraph { session, defaults, interface, aside } =
-            self.session(&path, files, place)?;
+        let (loaded, mapped) = collect_mapped_files(|| self.session(&path, files, place));
+        let LoadedGraph { session, defaults, interface, aside } = loaded?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let name = &io.name;
             let kind = io.kind;
@@ -383,9 +384,10 @@ impl ModelBackend for GraphBackend {
         }
         let made = SessionSource { backend: self.clone(), path, files: files.clone() };
         let sessions = Mutex::new(vec![(place, Arc::new(session))]);
+        let mapped = Mutex::new(mapped);
         let interface = interface.map(Arc::new);
         let defaults = defaults.into();
-        Ok(Box::new(GraphModel { sessions, made, io, defaults, interface, aside }))
+        Ok(Box::new(GraphModel { sessions, mapped, made, io, defaults, interface, aside }))
     }
 }
 
@@ -478,6 +480,8 @@ struct SessionSource {
 struct GraphModel {
     /// One for each place that an instance has: those at the same place share weights.
     sessions: Mutex<Vec<(PlacementKind, Arc<Session>)>>,
+    /// Files that they were made of.
+    mapped: Mutex<MappedFileSet>,
     made: SessionSource,
     io: ModelIo,
     /// Inputs that a request may leave out, with what they are then.
@@ -555,7 +559,10 @@ impl BackendModel for GraphModel {
         let interface = self.interface.clone();
         let movable = session.time_follows_shapes();
         let aside = self.aside;
-        Ok(Box::new(GraphInstance { movable, session, defaults, interface, aside }))
+        let mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let host = self.made.files.host.clone();
+        let instance = GraphInstance { session, movable, defaults, interface, aside, mapped, host };
+        Ok(Box::new(instance))
     }
 }
 
@@ -567,7 +574,9 @@ impl GraphModel {
             return Ok(Arc::clone(session));
         }
         let SessionSource { backend, path, files } = &self.made;
-        let session = Arc::new(backend.session(path, files, place)?.session);
+        let (made, mapped) = collect_mapped_files(|| backend.session(path, files, place));
+        let session = Arc::new(made?.session);
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner).extend(mapped);
         sessions.push((place, Arc::clone(&session)));
         Ok(session)
     }
@@ -580,6 +589,10 @@ struct GraphInstance {
     interface: Option<Arc<FunctionInterface>>,
     /// Hook that its thread calls before the first batch.
     aside: Option<fn()>,
+    /// Files of the model that may be mapped.
+    mapped: MappedFileSet,
+    /// The server, which loads the model again when one of them changes.
+    host: HostLink,
 }
 
 impl ModelInstance for GraphInstance {
@@ -593,37 +606,53 @@ impl ModelInstance for GraphInstance {
         }
         let location = location::of_batch(payload.requests());
         let deadline = payload.deadline();
-        batch::execute(payload, |inputs| {
-            let location = location?;
-            let absent = self
-                .defaults
-                .iter()
-                .filter(|(name, _)| inputs.iter().all(|(given, _)| given != name));
-            let named: Vec<(&str, Tensor)> = inputs
-                .iter()
-                .chain(absent)
-                .map(|(name, tensor)| Ok((name.as_str(), self.as_declared(name, tensor)?)))
-                .collect::<Result<_, ServingError>>()?;
-            if let Some(interface) = &self.interface {
-                let given = named.iter().map(|(name, tensor)| (*name, tensor));
-                interface
-                    .check(given)
-                    .map_err(|text| ServingError::new(ErrorCode::InvalidArg, text))?;
-            }
-            let ran = self.session.run_tensors(Run {
-                placement: location,
-                deadline,
-                ..Run::named(&named)
-            });
-            let outputs = ran.map_err(|error| {
-                let code =
-                    if error.is_input() { ErrorCode::InvalidArg } else { ErrorCode::Internal };
-                ServingError::new(code, error.to_string())
-            })?;
-            let names = self.session.outputs().iter().map(|info| info.name.clone());
-            names.zip(outputs).map(|(name, output)| Ok((name, with_axis(output)?))).collect()
-        });
+        let _interruptible = InterruptibleScope::new(Some(payload.interrupt_source()));
+        let changed = Cell::new(false);
+        let void = batch::execute_unless(
+            payload,
+            |inputs| {
+                let location = location?;
+                let absent = self
+                    .defaults
+                    .iter()
+                    .filter(|(name, _)| inputs.iter().all(|(given, _)| given != name));
+                let named: Vec<(&str, Tensor)> = inputs
+                    .iter()
+                    .chain(absent)
+                    .map(|(name, tensor)| Ok((name.as_str(), self.as_declared(name, tensor)?)))
+                    .collect::<Result<_, ServingError>>()?;
+                if let Some(interface) = &self.interface {
+                    let given = named.iter().map(|(name, tensor)| (*name, tensor));
+                    interface
+                        .check(given)
+                        .map_err(|text| ServingError::new(ErrorCode::InvalidArg, text))?;
+                }
+                let ran = self.session.run_tensors(Run {
+                    placement: location,
+                    deadline,
+                    ..Run::named(&named)
+                });
+                changed.set(matches!(ran, Err(RuntimeError::ChangedFile(_))));
+                let outputs = ran.map_err(|error| run_error(&error))?;
+                let names = self.session.outputs().iter().map(|info| info.name.clone());
+                names.zip(outputs).map(|(name, output)| Ok((name, with_axis(output)?))).collect()
+            },
+            || changed.get() || self.mapped.check().is_err(),
+        );
+        if let Some(void) = void {
+            self.host.hand_on(void);
+        }
     }
+}
+
+/// Error of a run as the core has it.
+fn run_error(error: &RuntimeError) -> ServingError {
+    let code = match error {
+        RuntimeError::Interrupted => ErrorCode::Cancelled,
+        error if error.is_input() => ErrorCode::InvalidArg,
+        _ => ErrorCode::Internal,
+    };
+    ServingError::new(code, error.to_string())
 }
 
 impl GraphInstance {

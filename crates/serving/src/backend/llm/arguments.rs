@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use galatea_llm::template::is_template_text;
+use galatea_tensor::read_plain_file;
 use serde_json::{Map, Value};
 
 use crate::backend::ModelFiles;
@@ -269,7 +270,7 @@ fn members(path: &Path) -> Result<Map<String, Value>, String> {
     if size > MAX_BYTES {
         return Err(format!("{size} bytes, expected at most {MAX_BYTES}"));
     }
-    let text = fs::read(path).map_err(|error| error.to_string())?;
+    let text = read_plain_file(path).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 

@@ -23,8 +23,8 @@ use galatea_llm::{LlmError as ModelError, LlmErrorKind};
 
 use super::graph::metal::{FieldAccount, no_tuning_fields, tuning_fields, tuning_policy};
 use super::{
-    ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, InstancePlacement, KernelTuner,
-    KernelTuningPolicy, ModelBackend, ModelFiles, ModelInstance, ModelIo,
+    ActiveRequest, BackendModel, BatchPayload, CheckpointHandle, HostLink, InstancePlacement,
+    KernelTuner, KernelTuningPolicy, ModelBackend, ModelFiles, ModelInstance, ModelIo,
 };
 pub use crate::checkpoint_files::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
@@ -182,7 +182,8 @@ impl ModelBackend for LlmBackend {
             CheckpointHandle::Language(_) => language::io(),
             CheckpointHandle::Encoder(engine) => encoder::io(&engine),
         };
-        Ok(Box::new(CheckpointModel { resident, io, tuning }))
+        let host = files.host.clone();
+        Ok(Box::new(CheckpointModel { resident, io, tuning, host }))
     }
 }
 
@@ -192,6 +193,7 @@ struct CheckpointModel {
     io: ModelIo,
     /// Policy on tuning its kernels, where they are to be measured.
     tuning: Option<KernelTuningPolicy>,
+    host: HostLink,
 }
 
 impl BackendModel for CheckpointModel {
@@ -216,7 +218,8 @@ impl BackendModel for CheckpointModel {
         &self,
         _placement: &InstancePlacement,
     ) -> Result<Box<dyn ModelInstance>, ServingError> {
-        Ok(Box::new(CheckpointInstance { resident: Arc::clone(&self.resident) }))
+        let resident = Arc::clone(&self.resident);
+        Ok(Box::new(CheckpointInstance { resident, host: self.host.clone() }))
     }
 }
 
@@ -224,10 +227,17 @@ impl BackendModel for CheckpointModel {
 /// meanwhile waits for the thread.
 struct CheckpointInstance {
     resident: Arc<ResidentCheckpoint>,
+    /// The server, which loads the checkpoint again when its files change.
+    host: HostLink,
 }
 
 impl ModelInstance for CheckpointInstance {
     fn execute(&mut self, payload: BatchPayload) {
+        // Work that a front end has prepared belongs to this checkpoint; its steps fail.
+        let prepared = |one: &ActiveRequest| one.request.prepared.items().is_some();
+        if self.resident.is_changed() && !payload.requests().iter().any(prepared) {
+            return self.host.hand_on(payload);
+        }
         for request in payload.detach() {
             // Whoever has prepared the work holds the checkpoint.
             if let Some(job) = request.request.prepared.take() {

@@ -30,6 +30,8 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\xfd7zXZ", "compressed with xz"),
     (b"7z\xbc\xaf", "a 7-zip archive"),
 ];
+/// The most folders in folders: what removes them goes as deep.
+const MAX_DEPTH: usize = 128;
 /// Copied at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -125,6 +127,11 @@ impl ArchiveUnpacking<'_> {
             let text = format!("holds the path '{shown}', which leads out of it");
             return Err(self.wrong(text));
         };
+        if path.components().count() > MAX_DEPTH {
+            let shown: String = shown.to_string().chars().take(200).collect();
+            let text = format!("holds folders in folders more than {MAX_DEPTH} deep: '{shown}…'");
+            return Err(self.wrong(text));
+        }
         let mode = entry.header().mode().map_err(damaged)?;
         let target = entry.link_name().map_err(damaged)?.map(Cow::into_owned).unwrap_or_default();
         if kind == EntryType::Directory || kind.is_file() && entry.path_bytes().ends_with(b"/") {
@@ -445,6 +452,24 @@ mod tests {
         // The interpreter of a virtual environment.
         let links = [link("bin/python", target), link("bin/python3", "python")];
         assert_eq!(unpacked(&tar(&links)).1, Ok(()));
+    }
+
+    #[test]
+    fn folders_in_folders_without_end_are_refused() {
+        let deep = "d/".repeat(40);
+        assert_eq!(unpacked(&tar(&[file(&format!("{deep}f"), "x")])).1, Ok(()));
+        // Each folder is an entry of its own, as is the last one alone.
+        let mut builder = Builder::new(Vec::new());
+        for depth in [100, 3000] {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(EntryType::Directory);
+            header.set_size(0);
+            header.set_mode(0o755);
+            builder.append_data(&mut header, "d/".repeat(depth), &[][..]).unwrap();
+        }
+        let found = unpacked(&builder.into_inner().unwrap()).1.unwrap_err();
+        assert!(found.starts_with("holds folders in folders more than"), "{found}");
+        assert!(found.len() < 400);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{BlockLease, ServerBlocks, WorkerBlocks};
 use super::bls_callee::BlsCallee;
-use super::bls_socket::BlsSocket;
+use super::bls_socket::{BlsOrigin, BlsSocket};
 use super::response;
 use super::wire::{self, MalformedMessage, OpenedBlock};
 use super::worker_process::{WorkerLoss, WorkerProcess};
@@ -193,6 +193,7 @@ fn asked(
         sequence_start: flags & 1 != 0,
         sequence_end: flags & 2 != 0,
         callers: calls.callers().then(callee.model())?,
+        token_meter: calls.token_meter(trace),
         trace: trace.and_then(|number| calls.trace(number)).map(|trace| trace.child()),
         ..InferenceRequest::default()
     };
@@ -388,17 +389,20 @@ pub(super) struct BlsRequestState {
 }
 
 impl BlsRequestState {
-    /// Keeps it in mind until this is dropped; nothing for a client's request without a trace.
+    /// Keeps it in mind until this is dropped; nothing for a client's request without a trace whose tokens are not
+    /// limited.
     pub(super) fn new(
         process: &Arc<WorkerProcess>,
         number: u64,
         request: &ActiveRequest,
     ) -> Option<Self> {
         let request = &request.request;
-        if request.callers.is_none() && request.trace.is_none() {
+        let token_meter = request.token_meter.clone();
+        if request.callers.is_none() && request.trace.is_none() && token_meter.is_none() {
             return None;
         }
-        process.calls().hold(number, request.callers.clone(), request.trace.clone());
+        let (callers, trace) = (request.callers.clone(), request.trace.clone());
+        process.calls().hold(number, BlsOrigin { callers, trace, token_meter });
         Some(Self { process: Arc::clone(process), number })
     }
 }

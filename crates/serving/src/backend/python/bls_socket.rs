@@ -15,6 +15,7 @@ use super::worker_metrics::WorkerMetrics;
 use super::worker_outbox::BlsOutbox;
 use crate::cancel::CancelToken;
 use crate::error::ServingError;
+use crate::request::TokenMeter;
 use crate::trace::RequestTrace;
 use crate::waiting_models::WaitingModels;
 
@@ -37,8 +38,15 @@ pub(super) struct BlsSocket {
     metrics: Mutex<WorkerMetrics>,
 }
 
-/// Facts about a request: who waits for it, and its trace.
-type BlsOrigin = (WaitingModels, Option<Arc<RequestTrace>>);
+/// Facts about a request that a worker has, for the calls that it makes meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlsOrigin {
+    /// Models that wait for the request.
+    pub(super) callers: WaitingModels,
+    pub(super) trace: Option<Arc<RequestTrace>>,
+    /// Counter of the tokens of the client behind it, if they are limited.
+    pub(super) token_meter: Option<Arc<dyn TokenMeter>>,
+}
 
 impl BlsSocket {
     /// Takes an end. Who does not read for as long as `timeout` has hung.
@@ -118,13 +126,8 @@ impl BlsSocket {
     }
 
     /// Notes what is known of a request that the worker has.
-    pub(super) fn hold(
-        &self,
-        number: u64,
-        callers: WaitingModels,
-        trace: Option<Arc<RequestTrace>>,
-    ) {
-        locked(&self.held).insert(number, (callers, trace));
+    pub(super) fn hold(&self, number: u64, origin: BlsOrigin) {
+        locked(&self.held).insert(number, origin);
     }
 
     /// The worker has answered that request.
@@ -135,13 +138,23 @@ impl BlsSocket {
     /// The longest of the chains of models that wait for what the worker has.
     pub(super) fn callers(&self) -> WaitingModels {
         let held = locked(&self.held);
-        let longest = held.values().max_by_key(|(callers, _)| callers.depth());
-        longest.map(|(callers, _)| callers.clone()).unwrap_or_default()
+        let longest = held.values().max_by_key(|origin| origin.callers.depth());
+        longest.map(|origin| origin.callers.clone()).unwrap_or_default()
     }
 
     /// The trace of a request that the worker has.
     pub(super) fn trace(&self, number: u64) -> Option<Arc<RequestTrace>> {
-        locked(&self.held).get(&number)?.1.clone()
+        locked(&self.held).get(&number)?.trace.clone()
+    }
+
+    /// Counter of the tokens of a call: that of the request that it is made for, or where the worker does not say so
+    /// of one that it has.
+    pub(super) fn token_meter(&self, number: Option<u64>) -> Option<Arc<dyn TokenMeter>> {
+        let held = locked(&self.held);
+        match number.and_then(|number| held.get(&number)) {
+            Some(origin) => origin.token_meter.clone(),
+            None => held.values().find_map(|origin| origin.token_meter.clone()),
+        }
     }
 
     /// Answers a call.

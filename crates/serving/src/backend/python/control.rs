@@ -1,7 +1,8 @@
 //! Repository calls of models: `load_model`, `unload_model` and `is_model_ready`.
 
-use std::fs;
+use std::path::Path;
 
+use galatea_tensor::read_plain_file;
 use serde_json::Value;
 
 use super::bls_callee::BlsCallee;
@@ -26,7 +27,7 @@ pub(super) fn load(callee: &BlsCallee, call: &Value) -> Result<Value, ServingErr
     let mut files = Vec::new();
     for (path, place) in call.get("files").and_then(Value::as_object).into_iter().flatten() {
         let place = place.as_str().unwrap_or_default();
-        let bytes = fs::read(place).map_err(|error| {
+        let bytes = read_plain_file(Path::new(place)).map_err(|error| {
             ServingError::internal(format!(
                 "the file '{path}' cannot be read at '{place}': {error}"
             ))

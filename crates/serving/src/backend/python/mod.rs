@@ -62,9 +62,10 @@ mod worker_metrics;
 mod worker_outbox;
 mod worker_process;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use galatea_tensor::read_plain_file;
 
 use self::bls_callee::BlsCallee;
 use self::environment::PythonEnvironments;
@@ -77,6 +78,7 @@ use self::settings::WorkerSettings;
 use self::stale_resources::ServerFolder;
 pub use self::tensorflow::TensorflowBackend;
 use self::worker::WorkerStart;
+
 use super::{
     BackendModel, InstancePlacement, ModelBackend, ModelFiles, ModelInstance, ModelIo,
     PlacementKind,
@@ -128,6 +130,10 @@ pub struct PythonBackend {
 }
 
 impl ModelBackend for PythonBackend {
+    fn runs_programs(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "python"
     }
@@ -142,7 +148,7 @@ impl ModelBackend for PythonBackend {
             given => given,
         };
         let path = files.version_dir.join(filename);
-        let text = fs::read(&path).map_err(|error| {
+        let text = read_plain_file(&path).map_err(|error| {
             let path = path.display();
             let model = &files.name;
             ServingError::unavailable(format!(

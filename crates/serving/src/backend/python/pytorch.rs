@@ -23,6 +23,10 @@ pub struct PytorchBackend {
 }
 
 impl ModelBackend for PytorchBackend {
+    fn runs_programs(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         PYTORCH
     }

@@ -48,6 +48,10 @@ impl TensorflowBackend {
 }
 
 impl ModelBackend for TensorflowBackend {
+    fn runs_programs(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         TENSORFLOW
     }

@@ -15,7 +15,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, read_plain_text};
 use serde_json::Value;
 
 use super::ModelConfig;
@@ -369,7 +369,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     if !found.is_file() || found.len() > MAX_BYTES {
         return Err(failed(&format!("expected a file of at most {MAX_BYTES} bytes")));
     }
-    fs::read_to_string(path).map(Some).map_err(|error| failed(&error))
+    read_plain_text(path).map(Some).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

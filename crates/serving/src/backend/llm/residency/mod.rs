@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use galatea_tensor::{MappedFileSet, collect_mapped_files};
+
 use crate::backend::CheckpointHandle;
 use crate::error::ServingError;
 use crate::generate::MemoryUse;
@@ -108,8 +110,11 @@ impl CheckpointTraits {
     }
 }
 
-/// Loads a checkpoint.
+/// Loads a checkpoint, also again when it has left memory.
 type CheckpointLoader = Box<dyn Fn() -> Result<CheckpointHandle, ServingError> + Send + Sync>;
+
+/// How often files are read to which somebody writes meanwhile.
+const MAX_ATTEMPTS: usize = 3;
 
 /// The checkpoint of a version, in memory or not. When this is dropped the checkpoint leaves memory.
 pub struct ResidentCheckpoint {
@@ -119,6 +124,8 @@ pub struct ResidentCheckpoint {
     /// Least bytes that it takes, as long as nobody knows more.
     file_bytes: u64,
     load: CheckpointLoader,
+    /// Files that it was made of, which may be mapped.
+    files: Mutex<MappedFileSet>,
     /// Whoever loads it.
     loading: Mutex<()>,
     traits: OnceLock<CheckpointTraits>,
@@ -140,7 +147,8 @@ impl ResidentCheckpoint {
         let name = name.to_owned();
         let loading = Mutex::new(());
         let traits = OnceLock::new();
-        let resident = Self { residency, id, name, file_bytes, load, loading, traits };
+        let files = Mutex::default();
+        let resident = Self { residency, id, name, file_bytes, load, files, loading, traits };
         let loaded = resident.bring_in()?;
         Ok((Arc::new(resident), loaded))
     }
@@ -203,7 +211,7 @@ impl ResidentCheckpoint {
 
     fn load_within_limit(&self) -> Result<CheckpointHandle, ServingError> {
         self.residency.take_room(self.id, &self.name, self.file_bytes)?;
-        let loaded = (self.load)()?;
+        let loaded = self.load_unwritten()?;
         // Now it is known.
         self.residency.take_room(self.id, &self.name, self.bytes_of(&loaded))?;
         self.traits.get_or_init(|| CheckpointTraits::of(&loaded));
@@ -212,6 +220,32 @@ impl ResidentCheckpoint {
             tracing::info!(model = self.name, bytes = self.memory_bytes(), "in memory");
         }
         Ok(loaded)
+    }
+
+    /// Loads it of files to which nobody writes meanwhile.
+    fn load_unwritten(&self) -> Result<CheckpointHandle, ServingError> {
+        let mut attempt = 1;
+        loop {
+            let (loaded, files) = collect_mapped_files(|| (self.load)());
+            let unwritten = files.check_unwritten();
+            match (loaded, unwritten) {
+                (loaded, Ok(())) => {
+                    *lock(&self.files) = files;
+                    return loaded;
+                }
+                (Err(error), Err(_)) if attempt == MAX_ATTEMPTS => return Err(error),
+                (Ok(_), Err(error)) if attempt == MAX_ATTEMPTS => {
+                    return Err(ServingError::unavailable(error.to_string()));
+                }
+                _ => attempt += 1,
+            }
+        }
+    }
+
+    /// Whether files that it has mapped were written to, so that it must be loaded again.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        lock(&self.files).check().is_err()
     }
 
     fn bytes_of(&self, checkpoint: &CheckpointHandle) -> u64 {
