@@ -17,7 +17,7 @@ enum StreamEnd {
     ByClient,
 }
 
-/// What becomes of a frame that belongs to a stream that is over.
+/// Verdict on a frame of a stream that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LateFrame {
     /// It was sent before the client knew of the end.

@@ -7,9 +7,10 @@ use http_body_util::BodyExt;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
+use tonic::Status;
 use tonic::body::Body as TonicBody;
 
-use super::super::InboundBody;
+use super::super::{CallKind, InboundBody};
 use super::*;
 
 const KEEPING: ConnectionSettings = ConnectionSettings {
