@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Maker, floats};
+use galatea_graph::{Attributes, Fact, Graph};
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{
     ExecutionProvider, IntervalKind, IntervalNumber, IntervalRecorder, IntervalSource, Run,
     RunWatch, Session, SessionOptions, UnwatchedScope, WatchSource,
 };
+use galatea_tensor::{DataType, Tensor};
 
 #[derive(Default)]
 struct ListedIntervals {
@@ -34,11 +35,14 @@ impl IntervalRecorder for ListedIntervals {
 
 #[test]
 fn operators_lie_inside_of_their_partition_while_somebody_records() {
-    let mut maker = Maker::new();
-    let x = maker.input("x", &[2, 8]);
-    let y = maker.op("Softmax", &[x]);
-    let z = maker.op("Tanh", &[y]);
-    let graph = maker.finish(&[z]);
+    let mut graph = Graph::new("recorded");
+    graph.opsets.insert(String::new(), 21);
+    let [x, y, z] = ["x", "y", "z"].map(|name| graph.value_named(name));
+    graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 8]));
+    let none = Attributes::new();
+    graph.add_node("", "Softmax", "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+    graph.add_node("", "Tanh", "", &none, vec![Some(y)], vec![Some(z)]).unwrap();
+    (graph.inputs, graph.outputs) = (vec![x], vec![z]);
     let listed = Arc::new(ListedIntervals::default());
     let source = IntervalSource(Some(Arc::clone(&listed) as Arc<dyn IntervalRecorder>));
     let watch = Some(Arc::new(RunWatch::recorded(source)));
@@ -48,7 +52,8 @@ fn operators_lie_inside_of_their_partition_while_somebody_records() {
     };
     let cpu: Arc<dyn ExecutionProvider> = Arc::new(CpuProvider::new());
     let session = Session::new(graph, &[cpu], &options).unwrap();
-    let run = || drop(session.run_tensors(Run::named(&[("x", floats(&[2, 8], 1.0))])).unwrap());
+    let given = Tensor::from_vec(&[2, 8], vec![0.5_f32; 16]).unwrap();
+    let run = || drop(session.run_tensors(Run::named(&[("x", given.clone())])).unwrap());
     run();
     assert!(listed.told.lock().unwrap().is_empty(), "nobody records");
     listed.on.store(true, Ordering::Relaxed);

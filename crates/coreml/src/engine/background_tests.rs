@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use galatea_tensor::Tensor;
 
+use super::super::agree::MAX_DIFFERENCE;
 use super::super::agree::tensors_agree;
 use super::*;
 

@@ -138,7 +138,7 @@ fn serves_its_parent() {
     drop(serve(Arc::new(Faulty)));
 }
 
-pub(super) fn command() -> WorkerCommand {
+fn command() -> WorkerCommand {
     let name = "engine::tests::serves_its_parent";
     let arguments = ["--exact", name, "--ignored", "--nocapture"];
     WorkerCommand {
@@ -157,7 +157,7 @@ fn worker(limits: WorkerLimits) -> WorkerEngine {
 }
 
 /// Gives the squares of what it takes, whose first length is open.
-pub(super) fn square_graph() -> Graph {
+fn square_graph() -> Graph {
     let mut graph = Graph::new("squares");
     graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
     let x: ValueId = graph.value_named("x");
@@ -442,15 +442,37 @@ fn off_macos_core_ml_says_that_there_is_none() {
     assert_eq!(error.kind, EngineErrorKind::Unavailable);
 }
 
+/// The worker that partitions of this process go to, for one test at a time: counts are the process's.
+pub(super) struct TestHost {
+    /// Folder of compiled packages.
+    pub(super) cache: PathBuf,
+    _alone: std::sync::MutexGuard<'static, ()>,
+}
+
+/// Names the worker, as programs do at their start.
+pub(super) fn host() -> TestHost {
+    static ALONE: Mutex<()> = Mutex::new(());
+    static CACHE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let made = || tempfile::tempdir().unwrap().keep().join("cache");
+    let cache = CACHE.get_or_init(made).clone();
+    let compiled = CompiledCache::new(cache.clone(), DEFAULT_LIMIT_BYTES);
+    set_host(EngineHost { worker: command(), cache: compiled, warning: None });
+    TestHost { cache, _alone: alone }
+}
+
 #[test]
 fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     use crate::CoreMlProvider;
     use galatea_runtime::{
         ExecutionProvider, PlacedOperator, ProviderWish, Run, Session, SessionOptions,
     };
-    let folder = tempfile::tempdir().unwrap();
-    let cache = CompiledCache::new(folder.path().join("cache"), DEFAULT_LIMIT_BYTES);
-    set_host(EngineHost { worker: command(), cache, warning: None });
+    let host = host();
+    let sealed = || {
+        let entries = fs::read_dir(&host.cache).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().join("seal").exists()).count()
+    };
+    let sealed_before = sealed();
     let provider = CoreMlProvider::new();
     let set = |all: &[(&str, &str)]| {
         let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -480,8 +502,7 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let device = if cfg!(apple_doubles) { "Neural Engine of 16 cores" } else { "CPU" };
     let placed_there = |row: &PlacedOperator| row.operator == "Mul" && row.planned == device;
     assert!(placed[0].iter().any(placed_there), "{placed:?}");
-    let entries = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
-    assert_eq!(entries.filter(|entry| entry.path().join("seal").exists()).count(), 1);
+    assert_eq!(sealed(), sealed_before + 1);
     // Who waits has the worker's result at once.
     let waiting = set(&[("worker", "on")]).unwrap().unwrap().forced().unwrap();
     let before = counts();
