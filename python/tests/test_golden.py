@@ -30,10 +30,11 @@ VERSION = "names Triton's version"
 PIPELINE = "the recorded server leaves a second request of a connection unanswered here; this one answers"
 OTHERS = "depends on models, requests or loads that need the Python backend"
 NEWER_CALL = "the recorded server has no reflection; this one describes its services as newer tools expect"
+NEWER_TEXT = "newer versions refuse this as a mistake of the client, and so does this one"
 OPENAI = "OpenAI's protocol is spoken on this port too"
 ORDER = "an answer and a rejection leave at the same time"
 
-# Least share of cases of a profile that are answered alike, leaving aside where the version is named.
+# Least share of cases of a profile that are answered alike, leaving aside where the version is named or decides.
 SHARE = 0.98
 
 # Reasons that do not show at each run.
@@ -49,6 +50,7 @@ KNOWN = {
         "http_features.optional_only": "the server sees that a required input is missing, not the model",
         **dict.fromkeys(["grpc_queue.timeout_rejects", "http_queue.timeout_rejects", "http_sequence.backlog"], ORDER),
         **dict.fromkeys(["http_health.kserve_v1", "http_server_meta.openai_models", "http_server_meta.openai_chat"], OPENAI),
+        **dict.fromkeys(["http_infer_json.out_dup", "grpc_infer.out_dup"], NEWER_TEXT),
         "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
         "http_health.no_host": "HTTP/1.1 without `Host` is 400, as RFC 9112 demands",
@@ -56,7 +58,8 @@ KNOWN = {
         "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
         "http_shm.infer_out_page_region": "the recorded server does not write into a region that begins at a later page",
     },
-    "repo": dict.fromkeys(["http_repository.config_a_plain", "grpc_repository.index"], OTHERS),
+    "repo": {**dict.fromkeys(["http_repository.config_a_plain", "grpc_repository.index"], OTHERS),
+             "http_repository.index_ready_str": NEWER_TEXT},
     "lax": dict.fromkeys(["lax.metadata", "lax.grpc_metadata"], VERSION),
     "restricted": {"restricted_http.metadata": VERSION},
 }
@@ -111,7 +114,9 @@ def test_recorded_cases_are_answered_alike(recorded, profile, start, tmp_path):
     for verdict in unexpected:
         print(verdict["name"], json.dumps(verdict["diff"])[:600])
     assert not unexpected, f"{len(unexpected)} of {len(verdicts)} cases differ"
-    share = 1 - len(differing - {name for name, reason in known.items() if reason == VERSION}) / len(verdicts)
+    # What newer versions of the recorded server answer otherwise themselves says nothing against this one.
+    aside = {name for name, reason in known.items() if reason in (VERSION, NEWER_TEXT)}
+    share = 1 - len(differing - aside) / len(verdicts)
     assert share >= SHARE, f"{share:.1%} of {len(verdicts)} cases are alike"
     stale = {name for name, reason in known.items() if reason not in UNSTEADY} - differing
     assert not stale, f"now alike, so to be taken off the list: {sorted(stale)}"
