@@ -34,7 +34,7 @@ const ACTIVATIONS: [ActivationFunction; 12] = [
 const SPECIAL: [f32; 9] =
     [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, 1.5, -1.5, 90.0, -90.0];
 
-/// What a function makes of a value, in double precision.
+/// Value of an activation at a point, in double precision.
 fn exact(function: ActivationFunction, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let limited = |x: f64, low: f64, high: f64| if x.is_nan() { x } else { x.max(low).min(high) };

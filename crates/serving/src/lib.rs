@@ -35,6 +35,7 @@ pub mod latency_target;
 pub mod low_bits;
 pub mod made_values;
 mod md5;
+mod model_answer;
 pub mod model_cache;
 mod payload;
 mod prepared;

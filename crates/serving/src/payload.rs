@@ -12,6 +12,7 @@ use galatea_tensor::{InterruptSource, Tensor};
 use crate::cancel::CancelToken;
 use crate::config::ModelConfig;
 use crate::error::{ErrorCode, ServingError};
+pub use crate::model_answer::ModelAnswer;
 use crate::request::{
     InferenceRequest, InferenceResponse, OutputTensor, ParameterValue, ResponseSink, SinkAnswer,
 };
@@ -48,7 +49,7 @@ pub struct ExecutionContext {
     none_left: (Mutex<()>, Condvar),
 }
 
-/// What counts and records the requests of a version.
+/// Counters and recorders of the requests of a version.
 #[derive(Debug, Default)]
 pub(crate) struct ContextObservers {
     /// Counters, which may be those of an earlier load.
@@ -550,29 +551,6 @@ pub struct HandedRequest {
 impl fmt::Debug for HandedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandedRequest").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
-/// Answer of a model to one request of a batch.
-#[derive(Debug)]
-pub struct ModelAnswer {
-    /// Outputs or an error.
-    pub result: Result<Vec<OutputTensor>, ServingError>,
-    /// Parameters of the response, where it has outputs.
-    pub parameters: Vec<(String, ParameterValue)>,
-    /// Whether an error is what the model had to say, so that the request counts as one that succeeded.
-    pub deliberate: bool,
-}
-
-impl ModelAnswer {
-    fn failure(&self) -> Option<&ServingError> {
-        self.result.as_ref().err().filter(|_| !self.deliberate)
-    }
-}
-
-impl From<Result<Vec<OutputTensor>, ServingError>> for ModelAnswer {
-    fn from(result: Result<Vec<OutputTensor>, ServingError>) -> Self {
-        Self { result, parameters: Vec::new(), deliberate: false }
     }
 }
 

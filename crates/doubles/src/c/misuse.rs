@@ -114,8 +114,8 @@ fn emit(kind: u8, name: *const c_char) {
         );
     }
     #[repr(align(16))]
-    struct ArgumentBytes([u8; 2]);
-    let mut arguments = ArgumentBytes([0, 0]);
+    struct MisalignedBytes([u8; 2]);
+    let mut arguments = MisalignedBytes([0, 0]);
     // SAFETY: both names end with a zero.
     let log = unsafe { os_log_create(c"misuse".as_ptr(), c"DynamicTracing".as_ptr()) };
     let (dso, format) = ((&raw const __dso_handle).cast(), LOG_TEXT.as_ptr().cast());

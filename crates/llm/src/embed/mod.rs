@@ -21,7 +21,7 @@ pub use text::{TextEncoder, cosine};
 
 use crate::arch::{self, EncoderShape};
 use crate::config::JsonConfig;
-use crate::engine::{MadeInputs, StepTuner};
+use crate::engine::{StepInputs, StepTuner};
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::weights::{self, GgmlQuantization};
 
@@ -330,7 +330,7 @@ impl EncoderModel {
     #[must_use]
     pub fn tuner(&self) -> StepTuner {
         let most = self.context();
-        let made = |(texts, length): (usize, usize)| -> MadeInputs {
+        let made = |(texts, length): (usize, usize)| -> StepInputs {
             let shape = self.shape.clone();
             Box::new(move |session: &Session| {
                 let tokens = vec![0_u32; length];

@@ -41,7 +41,7 @@ pub use request_engine::RequestTicket;
 pub use session_model::SessionModel;
 pub use speculate::SpeculationMethod;
 pub use statistics::{EngineHistogram, EngineStatistics};
-pub(crate) use step_tuner::MadeInputs;
+pub(crate) use step_tuner::StepInputs;
 pub use step_tuner::{StepKind, StepTuner};
 
 use answer::OngoingAnswer;

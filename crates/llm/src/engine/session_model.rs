@@ -15,7 +15,7 @@ use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::sampling::LogitNeed;
 
 use super::model::{LogitRows, StepBatch, StepModel};
-use super::step_tuner::{MadeInputs, StepKind, StepTuner};
+use super::step_tuner::{StepInputs, StepKind, StepTuner};
 use super::swap_store::BlockSwapStore;
 
 /// The inputs of a step in front of its caches.
@@ -102,7 +102,7 @@ impl SessionModel {
         let size = self.block_size.get();
         let positions = self.shape.positions.min(size.saturating_mul(self.block_count));
         let vocabulary = self.shape.vocabulary;
-        let made = |kind: StepKind| -> MadeInputs {
+        let made = |kind: StepKind| -> StepInputs {
             Box::new(move |session: &Session| {
                 let blocks = kind.blocks(size);
                 let batch = kind.batch(vocabulary, blocks / kind.sequences.max(1));

@@ -70,12 +70,12 @@ impl StepKind {
 }
 
 /// Makes the inputs of a run, in the order of the session's.
-pub(crate) type MadeInputs = Box<dyn Fn(&Session) -> Result<Vec<Tensor>> + Send + Sync>;
+pub(crate) type StepInputs = Box<dyn Fn(&Session) -> Result<Vec<Tensor>> + Send + Sync>;
 
 /// Measures the kernels of a checkpoint for the runs that its requests lead to. It keeps no checkpoint in memory.
 pub struct StepTuner {
     session: Weak<Session>,
-    runs: Vec<MadeInputs>,
+    runs: Vec<StepInputs>,
 }
 
 impl fmt::Debug for StepTuner {
@@ -85,7 +85,7 @@ impl fmt::Debug for StepTuner {
 }
 
 impl StepTuner {
-    pub(crate) fn new(session: &Arc<Session>, runs: Vec<MadeInputs>) -> Self {
+    pub(crate) fn new(session: &Arc<Session>, runs: Vec<StepInputs>) -> Self {
         Self { session: Arc::downgrade(session), runs }
     }
 

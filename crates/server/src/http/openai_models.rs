@@ -72,7 +72,7 @@ pub(super) fn unload(call: &CallContext<'_>) -> EndpointReply {
     })
 }
 
-/// What the load of a model says that there is not, or that cannot be loaded, is a mistake of the request.
+/// Makes a mistake of the request of a model that is absent or cannot be loaded.
 fn not_loaded(model: &str, error: ServingError) -> ApiError {
     match crate::status::http(error.code) {
         503 => error.into(),

@@ -60,7 +60,7 @@ pub(super) struct SeatsWanted<'a> {
 /// The instances of a version, in the order of its configuration.
 pub(super) struct TakenSeats {
     pub(super) seats: Vec<InstanceSeat>,
-    /// Those of them that the version before has, too.
+    /// Instances that the version before has, too.
     pub(super) kept: Vec<KeptInstance>,
 }
 

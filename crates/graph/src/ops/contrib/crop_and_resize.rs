@@ -51,6 +51,11 @@ fn positions(start: f32, end: f32, input: usize, output: usize) -> Vec<Option<Ax
     (0..output).map(|at| Some(place(at)).filter(within).map(position)).collect()
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "edges are FP32 or less in the model")]
+fn singles(edges: Vec<f64>) -> Vec<f32> {
+    edges.into_iter().map(|edge| edge as f32).collect()
+}
+
 impl CropAndResize {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let nearest = context.attributes.choice("mode", &["bilinear", "nearest"], 0)? == 1;
@@ -103,7 +108,7 @@ impl Operator for CropAndResize {
         }
         let shape = [count, channels, out_height, out_width];
         let mut result = Vec::with_capacity(bounded(DataType::Fp64, &shape)?);
-        let regions: Vec<f32> = floats(regions)?.into_iter().map(|edge| edge as f32).collect();
+        let regions = singles(floats(regions)?);
         let all = floats(x)?;
         for (region, &image) in regions.chunks_exact(4).zip(&of) {
             let image = usize::try_from(image).ok().filter(|&image| image < images);

@@ -136,7 +136,7 @@ impl GemmForm {
         Ok(Self { gemm: op.gemm, activation })
     }
 
-    /// What follows the sums.
+    /// Operations that follow the sums.
     pub(super) fn tail(&self) -> ProductTailSpec {
         ProductTailSpec::of_gemm(&self.gemm, self.activation)
     }

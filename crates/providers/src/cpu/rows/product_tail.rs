@@ -1,4 +1,4 @@
-//! What follows the sums of a matrix multiplication: what is added to them, a residual or a gate, and
+//! Operations behind the sums of a matrix multiplication: what is added to them, a residual or a gate, and
 //! an activation.
 
 use galatea_graph::OpError;

@@ -139,9 +139,9 @@ impl Drop for UnpackedArchive {
 }
 
 /// Tells a file from one that has taken its place: bytes, seconds and nanoseconds of its last change.
-type FileStamp = (u64, i64, i64);
+type ArchiveStamp = (u64, i64, i64);
 /// Folder that a file was unpacked to. Whoever unpacks has it locked.
-type UnpackSlot = Mutex<Option<(FileStamp, Arc<PythonEnvironment>)>>;
+type UnpackSlot = Mutex<Option<(ArchiveStamp, Arc<PythonEnvironment>)>>;
 
 /// The archives that are unpacked.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ enum SampleForm {
     Bytes,
 }
 
-/// What stands before the samples.
+/// Fields that stand before the samples.
 struct MapHeader {
     form: SampleForm,
     width: usize,
