@@ -175,7 +175,7 @@ mod tests {
         let found: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(found, words.iter().map(String::as_str).collect::<Vec<_>>());
         let long = "x".repeat(90);
-        assert_eq!(folded(&[long.clone()]), long, "a word is never cut");
+        assert_eq!(folded(std::slice::from_ref(&long)), long, "a word is never cut");
         assert_eq!(folded(&[]), "");
     }
 }

@@ -92,6 +92,7 @@ impl UnevenExecutable {
                 time,
                 work: galatea_runtime::ArithmeticWork::default(),
                 unit: galatea_runtime::ArithmeticUnit::Vector,
+                estimated: false,
             }
         };
         self.graph.nodes.iter().map(row).collect()

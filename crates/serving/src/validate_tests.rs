@@ -339,7 +339,7 @@ fn an_output_that_is_asked_for_twice_is_refused() {
         let requested_outputs = outputs.iter().map(|&name| name.to_owned()).collect();
         let id = "r".to_owned();
         let mut request = InferenceRequest { id, inputs, requested_outputs, ..Default::default() };
-        add_sub().check(&mut request).map(|_| ()).map_err(|error| error.message)
+        add_sub().check(&mut request).map(|_| ()).map_err(|fault| ServingError::from(fault).message)
     };
     assert_eq!(ask(&["O"]), Ok(()));
     let twice = "[request id: r] output 'O' already exists in request".to_owned();

@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     /// Bytes of a file that is mapped.
-    const LARGE: usize = MAX_COPIED_BYTES as usize + 8192;
+    const LARGE: usize = (4 << 20) + 8192;
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();

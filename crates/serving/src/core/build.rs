@@ -27,7 +27,18 @@ use crate::payload::{ContextObservers, ExecutionContext};
 use crate::repository::{self, ModelId};
 use crate::schedule;
 use crate::sequence::SequencePlan;
+use crate::statistics::StatisticsRecorder;
 use crate::validate::RequestChecker;
+
+/// A loaded model and the options by which its configuration is completed.
+struct ConfigCompletion<'a> {
+    backend: &'a dyn ModelBackend,
+    model: &'a dyn BackendModel,
+    metal: &'a MetalConfig,
+    default_max_batch_size: i32,
+    /// Whether the groups of instances are the configuration's, since the model served before.
+    keeps_groups: bool,
+}
 
 impl Core {
     fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn ModelBackend>, ServingError> {
@@ -116,30 +127,14 @@ impl Core {
             Some(model) => Arc::clone(model),
             None => Arc::from(backend.load(&files)?),
         };
-        if let Some(completed) = model.completed_config() {
-            let groups = std::mem::take(&mut config.instance_group);
-            config.clone_from(completed);
-            if reused.is_some() {
-                config.instance_group = groups;
-            }
-            config::validate(&config)?;
-        }
-        if let Some(io) = model.io() {
-            config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
-        }
-        if self.options.auto_complete && model.answers_freely() {
-            decouple(&mut config);
-        }
-        metal.prefer_batch(&mut config)?;
-        config::normalise(&mut config);
-        config::validate_tensors(&config)?;
-        let defaults = InstanceDefaults {
-            gpus: self.options.gpus,
-            cpu_count: backend.default_instance_count(PlacementKind::Cpu),
-            gpu_count: backend.default_instance_count(PlacementKind::Gpu(0)),
+        let completion = ConfigCompletion {
+            backend: backend.as_ref(),
+            model: model.as_ref(),
+            metal,
+            default_max_batch_size,
+            keeps_groups: reused.is_some(),
         };
-        config::normalise_instances(&mut config, defaults);
-        config::validate_instances(&config, self.options.gpus)?;
+        self.complete(&mut config, &completion)?;
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
         let labels = self.labels_of(polled, &config, model.labels())?;
         let goals = LatencyTargets::of_model(&config, &files.metal)?;
@@ -153,11 +148,7 @@ impl Core {
         let before = before.filter(|_| reused.is_some());
         let TakenSeats { seats, kept } = wanted.seats(model.as_ref(), before.map(Arc::as_ref))?;
         let statistics = polled.counters.get(&version).cloned().unwrap_or_default();
-        let intervals = self.options.intervals.clone();
-        let observers = ContextObservers { statistics, intervals };
-        let context =
-            ExecutionContext::observed(&config.name, version, Arc::clone(&config), observers);
-        context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
+        let context = self.context(&config, version, statistics);
         let hold = schedule::HoldUntil {
             requests: self.options.delay_scheduler,
             backlog: self.options.backlog_delay_scheduler,
@@ -196,6 +187,55 @@ impl Core {
             left: AtomicBool::new(false),
             kept,
         })
+    }
+
+    /// State that instances and requests of a version share, with its statistics.
+    fn context(
+        &self,
+        config: &Arc<ModelConfig>,
+        version: i64,
+        statistics: Arc<StatisticsRecorder>,
+    ) -> Arc<ExecutionContext> {
+        let intervals = self.options.intervals.clone();
+        let observers = ContextObservers { statistics, intervals };
+        let context =
+            ExecutionContext::observed(&config.name, version, Arc::clone(config), observers);
+        context.statistics.keep(LatencyRecorder::new(&self.options.latencies, config));
+        context
+    }
+
+    /// Completes what a configuration leaves to its model, and checks it.
+    fn complete(
+        &self,
+        config: &mut ModelConfig,
+        completion: &ConfigCompletion<'_>,
+    ) -> Result<(), ServingError> {
+        let ConfigCompletion { backend, model, metal, .. } = completion;
+        if let Some(completed) = model.completed_config() {
+            let groups = std::mem::take(&mut config.instance_group);
+            config.clone_from(completed);
+            if completion.keeps_groups {
+                config.instance_group = groups;
+            }
+            config::validate(config)?;
+        }
+        if let Some(io) = model.io() {
+            let batch_size = completion.default_max_batch_size;
+            config::complete(config, io, self.options.auto_complete, batch_size)?;
+        }
+        if self.options.auto_complete && model.answers_freely() {
+            decouple(config);
+        }
+        metal.prefer_batch(config)?;
+        config::normalise(config);
+        config::validate_tensors(config)?;
+        let defaults = InstanceDefaults {
+            gpus: self.options.gpus,
+            cpu_count: backend.default_instance_count(PlacementKind::Cpu),
+            gpu_count: backend.default_instance_count(PlacementKind::Gpu(0)),
+        };
+        config::normalise_instances(config, defaults);
+        config::validate_instances(config, self.options.gpus)
     }
 
     /// Maker of spare instances of a model that may call others.
@@ -255,13 +295,7 @@ impl Core {
             }
         }
         let config = Arc::new(config);
-        let observers = ContextObservers {
-            intervals: self.options.intervals.clone(),
-            ..ContextObservers::default()
-        };
-        let context =
-            ExecutionContext::observed(&config.name, version, Arc::clone(&config), observers);
-        context.statistics.keep(LatencyRecorder::new(&self.options.latencies, &config));
+        let context = self.context(&config, version, Default::default());
         let server = Arc::new(EnsembleSteps(Arc::downgrade(&self.models)));
         let executor = VersionExecutor::Ensemble(ServedEnsemble::new(plan, server, &context));
         let checker = RequestChecker::new(&config);

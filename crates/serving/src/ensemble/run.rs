@@ -288,14 +288,18 @@ impl EnsembleRequest {
                     FlowEffect::End(result) => {
                         let result = result.map_err(|stop| self.stop_error(stop));
                         // As in Triton, a response that no step follows is the last, and says so itself.
-                        let last =
-                            match state.deliveries.pop_back_if(|_| responded && result.is_ok()) {
-                                Some(ClientDelivery::Response(response)) => Some(response),
-                                other => {
-                                    state.deliveries.extend(other);
-                                    None
-                                }
-                            };
+                        let newest = if responded && result.is_ok() {
+                            state.deliveries.pop_back()
+                        } else {
+                            None
+                        };
+                        let last = match newest {
+                            Some(ClientDelivery::Response(response)) => Some(response),
+                            other => {
+                                state.deliveries.extend(other);
+                                None
+                            }
+                        };
                         state.deliveries.push_back(ClientDelivery::End(result, last));
                     }
                 }

@@ -133,7 +133,8 @@ impl Http2Client {
     pub(crate) fn open(address: SocketAddr, list: &[(u16, u32)]) -> Self {
         let mut client = Self::bare(address);
         client.send(&[PREFACE, &settings(list)].concat());
-        let first = client.next().expect("the server does not open the connection");
+        let first =
+            client.next().unwrap_or_else(|| panic!("the server does not open the connection"));
         assert_eq!((first.kind, first.flags), (SETTINGS, 0), "the first frame is not of settings");
         client.until("the settings to be acknowledged", |one| {
             (one.kind, one.flags) == (SETTINGS, ACK)

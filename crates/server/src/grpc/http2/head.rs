@@ -38,7 +38,7 @@ fn parts(head: RequestHead) -> Option<Parts> {
     let method = Method::from_bytes(&head.method?).ok()?;
     let path = head.path?;
     // RFC 9113, section 8.3.1: a path, or a star where it is asked what the server can do.
-    if !path.starts_with(b"/") && !(method == Method::OPTIONS && path == "*") {
+    if !(path.starts_with(b"/") || method == Method::OPTIONS && path == "*") {
         return None;
     }
     let mut request = http::Request::new(());
