@@ -55,27 +55,4 @@ mod recorder {
             self.0.end(name(kind), number);
         }
     }
-
-    #[cfg(test)]
-    mod tests {
-        use galatea_doubles::c::SignpostRecording;
-
-        use super::*;
-
-        #[test]
-        fn every_kind_of_interval_has_a_signpost_of_its_own_while_instruments_records() {
-            let source = source();
-            // Another test of this process may record as well.
-            let recording = SignpostRecording::start();
-            for kind in IntervalKind::ALL {
-                drop(source.begin(kind, "kinds of intervals"));
-            }
-            let found = recording.of("kinds of intervals");
-            assert!(found.iter().all(|one| one.ended), "{found:?}");
-            let mut names: Vec<_> = found.into_iter().map(|one| one.name).collect();
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), IntervalKind::ALL.len());
-        }
-    }
 }
