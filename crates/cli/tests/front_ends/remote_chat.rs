@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_model_of_a_server_answers_as_one_that_is_loaded_here() {
-    let fixture = Fixture::on(samples(&["chat", "simple"]), &flags(&[]));
+    let fixture = Fixture::on(samples(&["chat"]), &flags(&[]));
     let url = format!("--url=http://{}/v1", fixture.http());
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/models/chat/1");
     let question = "What is Galatea?";
