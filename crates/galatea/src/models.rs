@@ -340,7 +340,7 @@ mod tests {
     fn unknown_names_are_refused_by_the_flag_that_gives_them() {
         assert_eq!(CheckpointDefaults::parse(None, None).unwrap(), CheckpointDefaults::default());
         let error = CheckpointDefaults::parse(Some("int3"), None).unwrap_err();
-        assert!(error.starts_with("--quantization: \"int3\" found, expected one of"), "{error}");
+        assert!(error.starts_with("--quantization: 'int3' found, expected one of"), "{error}");
         let error = CheckpointDefaults::parse(None, Some("fp8")).unwrap_err();
         assert!(error.starts_with("--kv-cache-dtype: \"fp8\" found, which"), "{error}");
     }
