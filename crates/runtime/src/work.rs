@@ -227,7 +227,7 @@ const PRODUCTS: &[(&[&str], NodeTerms)] = &[
             "QLinearMatMul",
             "MatMulNBits",
         ],
-        |_, inputs, outputs| Some(size(first(outputs)?) * *first(inputs)?.last()?),
+        |_, inputs, outputs| Some(size(first(outputs)?).saturating_mul(*first(inputs)?.last()?)),
     ),
     (&["FusedMatMul", "TransposeMatMul"], |_, inputs, outputs| {
         turned(first(inputs)?, first(outputs)?)
@@ -237,7 +237,7 @@ const PRODUCTS: &[(&[&str], NodeTerms)] = &[
         Some(size(first(inputs)?).saturating_mul(rows.sum()))
     }),
     (&["Gemm", "FusedGemm", "QGemm"], |_, inputs, outputs| {
-        Some(first(outputs)?.last()? * size(first(inputs)?))
+        Some(size(first(inputs)?).saturating_mul(*first(outputs)?.last()?))
     }),
     (
         &["Conv", "FusedConv", "ConvNhwc", "ConvInteger", "NhwcConv", "NhwcFusedConv"],
@@ -252,7 +252,7 @@ const PRODUCTS: &[(&[&str], NodeTerms)] = &[
             let [out, _, kernel @ ..] = weights.as_deref()? else { return None };
             let spatial = conv.geometry(image.get(1..image.len() - 1)?, kernel).ok()?.output;
             image = [&first(outputs)?[..1], &spatial[..], &[*out]].concat();
-            terms += window(weights, &image)?;
+            terms = window(weights, &image)?.saturating_add(terms);
         }
         Some(terms)
     }),
@@ -261,7 +261,7 @@ const PRODUCTS: &[(&[&str], NodeTerms)] = &[
     }),
     (&["ConvTranspose"], |_, inputs, _| {
         let [Some(x), Some(w)] = inputs.get(..2)? else { return None };
-        Some(size(x) * size(w.get(1..)?))
+        Some(size(x).saturating_mul(size(w.get(1..)?)))
     }),
     (&["Attention"], |node, inputs, outputs| {
         let [Some(q), Some(k)] = inputs.get(..2)? else { return None };
@@ -269,21 +269,23 @@ const PRODUCTS: &[(&[&str], NodeTerms)] = &[
             // ONNX's own has keys behind the past ones, heads apart or side by side.
             node.operator::<transformer::Attention>()?;
             let past = inputs.get(4).and_then(Option::as_ref).and_then(|past| past.get(2));
-            let keys = k.len().checked_sub(2).and_then(|axis| k.get(axis))? + past.unwrap_or(&0);
-            return Some((size(q) + size(first(outputs)?)).saturating_mul(keys));
+            let own = *k.len().checked_sub(2).and_then(|axis| k.get(axis))?;
+            let keys = own.saturating_add(*past.unwrap_or(&0));
+            return Some(size(q).saturating_add(size(first(outputs)?)).saturating_mul(keys));
         };
         // Every query meets every key twice: for the score and for the sum of values.
-        Some((size(q) + size(first(outputs)?)) * k.get(attention.k_perm[2])?)
+        let values = size(q).saturating_add(size(first(outputs)?));
+        Some(values.saturating_mul(*k.get(attention.k_perm[2])?))
     }),
     (&["MultiHeadAttention", "GroupQueryAttention"], |_, inputs, outputs| {
         // Keys are those that leave with the past, or those that come.
         let past = outputs.get(1).and_then(Option::as_ref).and_then(|keys| keys.get(2));
         let own = inputs.get(1).and_then(Option::as_ref).and_then(|keys| keys.get(1));
-        Some(2 * size(first(outputs)?) * past.or(own)?)
+        Some(size(first(outputs)?).saturating_mul(2).saturating_mul(*past.or(own)?))
     }),
     (&["LSTM", "GRU", "RNN"], |_, inputs, _| {
         let [Some(x), Some(w), Some(r)] = inputs.get(..3)? else { return None };
-        Some(size(x.get(..2)?) * (size(w) + size(r)))
+        Some(size(x.get(..2)?).saturating_mul(size(w).saturating_add(size(r))))
     }),
 ];
 
@@ -308,7 +310,7 @@ fn turned(a: &[usize], out: &[usize]) -> Option<usize> {
 
 /// Terms of a convolution: each element of the result is a sum over a window.
 fn window(weights: &OperandShape, output: &[usize]) -> Option<usize> {
-    Some(size(output) * size(weights.as_ref()?.get(1..)?))
+    Some(size(output).saturating_mul(size(weights.as_ref()?.get(1..)?)))
 }
 
 #[cfg(test)]
