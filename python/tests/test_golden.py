@@ -35,6 +35,10 @@ NEWER_FAMILY = "newer versions have the histogram of first responses for every m
 OPENAI = "OpenAI's protocol is spoken on this port too"
 ORDER = "an answer and a rejection leave at the same time"
 
+# Requests that are no HTTP/1.
+MALFORMED = ("malformed heads and lengths of HTTP/1 are 400, as RFC 9112 demands, where the recorded server closes without an "
+             "answer")
+
 # Least share of cases of a profile that are answered alike, leaving aside where the version is named or decides.
 SHARE = 0.98
 
@@ -54,6 +58,7 @@ KNOWN = {
         **dict.fromkeys(["http_infer_json.out_dup", "grpc_infer.out_dup"], NEWER_TEXT),
         "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
+        **dict.fromkeys(["http_health.bad_header", "http_health.lf_only", "http_wire.length_text"], MALFORMED),
         "http_health.no_host": "HTTP/1.1 without `Host` is 400, as RFC 9112 demands",
         "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
         "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",

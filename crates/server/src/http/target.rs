@@ -172,7 +172,7 @@ impl ReadyTarget<'_> {
             Self::Endpoint(target) => target,
         };
         let found = &target.found;
-        let model = decoded(found.model);
+        let model = model_name(request.app, found.model);
         let large = request.body.len() > LARGE_BODY_BYTES;
         let call = CallContext {
             app: request.app,
@@ -194,11 +194,19 @@ impl ReadyTarget<'_> {
     }
 }
 
-/// Decodes a name of a path in which `%` and two digits stand for a byte. What is no such form stays as it is, and so
-/// does a name that is no UTF-8 then.
-fn decoded(name: &str) -> Cow<'_, str> {
+/// Returns the name that a path means. As in Triton that is the path's own text, unless a model has a name that no path
+/// can have as it is.
+fn model_name<'a>(app: &ServerState, name: &'a str) -> Cow<'a, str> {
+    let Some(meant) = decoded(name) else { return Cow::Borrowed(name) };
+    let known = app.core().repository_index(false).iter().any(|entry| entry.name == meant);
+    if known { Cow::Owned(meant) } else { Cow::Borrowed(name) }
+}
+
+/// Decodes a name in which `%` and two digits stand for a byte. What is no such form stays as it is. None where nothing
+/// is encoded, where a sign is that a path can have as it is, or where the bytes are no UTF-8.
+fn decoded(name: &str) -> Option<String> {
     if !name.contains('%') {
-        return Cow::Borrowed(name);
+        return None;
     }
     let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
     let mut bytes = Vec::with_capacity(name.len());
@@ -207,6 +215,7 @@ fn decoded(name: &str) -> Cow<'_, str> {
         let byte = digit(others.first()).zip(digit(others.get(1)));
         let byte = byte.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
         match byte.filter(|_| first == b'%') {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => return None,
             Some(byte) => {
                 bytes.push(byte);
                 rest = others.get(2..).unwrap_or(&[]);
@@ -217,7 +226,7 @@ fn decoded(name: &str) -> Cow<'_, str> {
             }
         }
     }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(name), Cow::Owned)
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -225,20 +234,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoded_letters_of_names_are_decoded_and_other_signs_stay() {
+    fn signs_of_names_are_decoded_where_no_path_can_have_them() {
         for (given, expected) in [
-            ("simple", "simple"),
-            ("a%5Fb", "a_b"),
-            ("my%20model", "my model"),
-            ("%e2%82%ac", "\u{20ac}"),
-            ("100%", "100%"),
-            ("a%2", "a%2"),
-            ("a%zz", "a%zz"),
-            ("%ff", "%ff"),
-            ("%", "%"),
-            ("%2541", "%41"),
+            ("simple", None),
+            ("a%5Fb", None),
+            ("my%20model", Some("my model")),
+            ("%e2%82%ac", Some("\u{20ac}")),
+            ("100%", Some("100%")),
+            ("a%2", Some("a%2")),
+            ("%ff", None),
+            ("%2541", Some("%41")),
         ] {
-            assert_eq!(decoded(given), expected, "{given}");
+            assert_eq!(decoded(given).as_deref(), expected, "{given}");
         }
     }
 }
