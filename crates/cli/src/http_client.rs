@@ -234,7 +234,7 @@ enum AnswerFraming {
     Length(usize),
     /// With an empty chunk; `left` bytes of the present one are to come.
     Chunked { left: usize, begun: bool },
-    /// Where the connection ends.
+    /// End of the connection.
     Close,
 }
 

@@ -196,7 +196,7 @@ impl MappedFile {
     /// its length is not seen.
     ///
     /// # Errors
-    /// As `open`.
+    /// Fails where `open` does.
     pub fn open_cached(path: &Path) -> Result<Self, TensorError> {
         Self::open_as(path, TimeMeaning::Use)
     }
@@ -289,7 +289,7 @@ pub fn read_plain_file(path: &Path) -> std::io::Result<Vec<u8>> {
 /// Reads a text as [`read_plain_file`] does.
 ///
 /// # Errors
-/// As `read_plain_file`, and when the bytes are no UTF-8.
+/// Fails where `read_plain_file` does, and when the bytes are no UTF-8.
 pub fn read_plain_text(path: &Path) -> std::io::Result<String> {
     let invalid = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     String::from_utf8(read_plain_file(path)?).map_err(invalid)

@@ -28,7 +28,7 @@ const SERIAL_TERMS: usize = 200_000;
 pub struct BatchedReals<'a> {
     /// The elements of all matrices.
     pub data: RealSlice<'a>,
-    /// Where each matrix of the batch starts; the same offset may repeat (broadcast).
+    /// Offsets at which the matrices of the batch start; the same one may repeat (broadcast).
     pub offsets: &'a [usize],
     /// Distance between the rows that lie in memory.
     pub ld: usize,

@@ -162,7 +162,7 @@ pub fn gemm_fp16(
 pub struct BatchedOperand<'a> {
     /// The elements of all matrices.
     pub data: &'a [f32],
-    /// Where each matrix of the batch starts; the same offset may repeat (broadcast).
+    /// Offsets at which the matrices of the batch start; the same one may repeat (broadcast).
     pub offsets: &'a [usize],
     /// Distance between the rows that lie in memory.
     pub ld: usize,

@@ -21,7 +21,7 @@ use crate::start;
 pub(crate) struct WireRequirement {
     /// Section of RFC 9113, or of RFC 7541 behind its number.
     section: &'static str,
-    /// What the server does.
+    /// Answer that the server owes.
     text: &'static str,
     /// Asks the server over a connection that both sides have opened.
     check: fn(&mut Http2Client),

@@ -190,7 +190,7 @@ struct BatchedProduct {
     reduced: bool,
 }
 
-/// Where each matrix of a batch starts in an operand whose leading axes are `own`.
+/// Offsets at which the matrices of a batch start in an operand whose leading axes are `own`.
 pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Option<Vec<usize>> {
     let missing = batch.len().checked_sub(own.len())?;
     let mut offsets = vec![0];

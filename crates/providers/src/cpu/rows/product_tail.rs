@@ -83,7 +83,7 @@ fn is_one(factor: f32) -> bool {
     factor.to_bits() == 1.0_f32.to_bits()
 }
 
-/// Where the epilogue's operands come from.
+/// Sources of the operands behind the sums.
 #[derive(Clone, Copy)]
 pub(super) struct ProductTail {
     addend: AddendForm,
