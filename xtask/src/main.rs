@@ -16,6 +16,7 @@ mod debian;
 mod dependencies;
 mod doubles;
 mod examples;
+mod failures;
 mod fuzz;
 mod gpu;
 mod macos;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{cargo, run, show};
+use crate::failures::FailureReport;
+use crate::process::{cargo, run_watched, show};
 use crate::steps::GPU;
 use crate::workspace::WorkspaceFolders;
 
@@ -97,7 +98,7 @@ fn read_message(line: &str) -> Option<TestProgram> {
 /// Runs programs one after the other with what `prepare` makes of each. A failure lets the others run.
 ///
 /// # Errors
-/// Fails with the names of the programs that failed.
+/// Fails with the names of the programs that failed, each with what it said of its failures.
 pub(crate) fn run_all(
     programs: &[TestProgram],
     prepare: impl Fn(&TestProgram) -> Command,
@@ -106,8 +107,9 @@ pub(crate) fn run_all(
     let mut failed = Vec::new();
     for program in programs {
         let start = Instant::now();
-        if run(&mut prepare(program)).is_err() {
-            failed.push(program.name());
+        let mut report = FailureReport::default();
+        if run_watched(&mut prepare(program), |line| report.take_line(line)).is_err() {
+            failed.push(format!("{}\n{}", program.name(), report.text()));
         }
         times.push(ProgramTime { name: program.name(), time: start.elapsed() });
     }
@@ -115,7 +117,11 @@ pub(crate) fn run_all(
     for program in times.iter().take(SLOWEST) {
         println!("{:<32} {:>8.1} s", program.name, program.time.as_secs_f64());
     }
-    if failed.is_empty() { Ok(()) } else { Err(format!("tests failed in {}", failed.join(", "))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("tests failed in {}", failed.join("and in ")))
+    }
 }
 
 /// Programs whose times are printed.

@@ -250,6 +250,11 @@ fn summary(done: &[StepResult]) -> Result<(), String> {
     }
     let total: Duration = done.iter().map(|step| step.time).sum();
     println!("{:<12} {:>8.1} s", "total", total.as_secs_f64());
+    for step in done {
+        if let Err(message) = &step.result {
+            println!("\n---- {}\n{message}", step.name);
+        }
+    }
     let failed: Vec<&str> =
         done.iter().filter(|step| step.result.is_err()).map(|step| step.name).collect();
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }

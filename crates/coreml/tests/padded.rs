@@ -15,7 +15,7 @@ use galatea_tensor::{DataType, Tensor};
 #[derive(Debug, Default)]
 struct Recorder(Arc<Mutex<Vec<Vec<usize>>>>);
 
-struct Recorded {
+struct RecordedRuns {
     inner: Box<dyn Executable>,
     shapes: Arc<Mutex<Vec<Vec<usize>>>>,
 }
@@ -31,11 +31,11 @@ impl ExecutionProvider for Recorder {
 
     fn compile(&self, request: CompileRequest<'_>) -> Result<Box<dyn Executable>, RuntimeError> {
         let inner = ReferenceProvider.compile(request)?;
-        Ok(Box::new(Recorded { inner, shapes: Arc::clone(&self.0) }))
+        Ok(Box::new(RecordedRuns { inner, shapes: Arc::clone(&self.0) }))
     }
 }
 
-impl Executable for Recorded {
+impl Executable for RecordedRuns {
     fn submit(&self, run: PartitionRun<'_>) -> RunFence {
         let inputs = run.inputs;
         let first = inputs.first().and_then(Datum::as_tensor).unwrap();

@@ -125,7 +125,7 @@ impl Repository {
         self
     }
 
-    fn start(&self, control_mode: ControlMode) -> Served {
+    fn start(&self, control_mode: ControlMode) -> ServedModels {
         let ((entered_to, entered), (leave, leave_from)) = (channel(), channel());
         let loads = Arc::new(AtomicUsize::new(0));
         let gate = Mutex::new(Some((entered_to, leave_from)));
@@ -137,23 +137,23 @@ impl Repository {
             ..CoreOptions::default()
         };
         let core = Core::start(options, vec![Arc::new(told)]).unwrap();
-        Served { core, loads, entered: Mutex::new(entered), leave }
+        ServedModels { core, loads, entered: Mutex::new(entered), leave }
     }
 
-    fn explicit(&self, load: &[&str]) -> Served {
+    fn explicit(&self, load: &[&str]) -> ServedModels {
         let load = load.iter().map(|&name| name.to_owned()).collect();
         self.start(ControlMode::Explicit { load })
     }
 }
 
-struct Served {
+struct ServedModels {
     core: Arc<Core>,
     loads: Arc<AtomicUsize>,
     entered: Mutex<Receiver<()>>,
     leave: Sender<()>,
 }
 
-impl Served {
+impl ServedModels {
     fn load(&self, name: &str) -> Result<(), ServingError> {
         self.core.load_model(name, LoadOverrides::default())
     }
@@ -234,7 +234,7 @@ fn states_follow_loads_and_unloads() {
     served.load("m").unwrap();
     assert_eq!(served.index("m"), ["1 READY", "2 READY"]);
     assert_eq!((served.added("m", "").unwrap(), served.added("m", "1").unwrap()), (20, 10));
-    let count = |served: &Served| {
+    let count = |served: &ServedModels| {
         let all = served.core.model_statistics(Some("m"), "1").unwrap();
         all[0].inference_count
     };
@@ -544,7 +544,7 @@ fn polling_follows_the_repository() {
     let repository = Repository::new().model("m", &[(1, 10)]).model("leaves", &[(1, 1)]);
     let served = repository.start(ControlMode::Poll { interval: Duration::from_millis(5) });
     assert_eq!(served.added("m", "").unwrap(), 10);
-    let add = |served: &Served, name: &str| served.added(name, "").ok();
+    let add = |served: &ServedModels, name: &str| served.added(name, "").ok();
     repository.write("m/1/model.told", "11");
     wait_until(|| add(&served, "m") == Some(11));
     repository.write("comes/config.pbtxt", CONFIG);
@@ -620,7 +620,7 @@ impl Expected {
 }
 
 /// One step of a script on one model, in the repository and in the rules.
-fn step(draw: u64, name: &str, served: &Served, disk: &Repository, model: &mut Expected) {
+fn step(draw: u64, name: &str, served: &ServedModels, disk: &Repository, model: &mut Expected) {
     let file = format!("{name}/1/model.told");
     match draw % 7 {
         0 | 1 => assert_eq!(served.load(name).is_ok(), model.load(), "load of {name}"),

@@ -11,7 +11,7 @@ use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, ErrorCode, InferenceRequest};
 use galatea_tensor::DataType;
 
-use crate::messages::Message;
+use crate::messages::ProtoMessage;
 use crate::plain::Plain;
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -22,22 +22,25 @@ const INT64: u64 = 7;
 const BOOL: u64 = 9;
 
 /// A value of a type, with one axis of length 1 or none.
-fn value(name: &str, element: u64, rank: usize) -> Message {
-    let dim = || Message::default().number(1, 1);
-    let shape = (0..rank).fold(Message::default(), |shape, _| shape.message(1, dim()));
-    let tensor = Message::default().number(1, element).message(2, shape);
-    Message::default().bytes(1, name.as_bytes()).message(2, Message::default().message(1, tensor))
+fn value(name: &str, element: u64, rank: usize) -> ProtoMessage {
+    let dim = || ProtoMessage::default().number(1, 1);
+    let shape = (0..rank).fold(ProtoMessage::default(), |shape, _| shape.message(1, dim()));
+    let tensor = ProtoMessage::default().number(1, element).message(2, shape);
+    ProtoMessage::default()
+        .bytes(1, name.as_bytes())
+        .message(2, ProtoMessage::default().message(1, tensor))
 }
 
-fn node(operator: &str, inputs: &[&str], outputs: &[&str]) -> Message {
-    let named = inputs.iter().fold(Message::default(), |node, name| node.bytes(1, name.as_bytes()));
+fn node(operator: &str, inputs: &[&str], outputs: &[&str]) -> ProtoMessage {
+    let named =
+        inputs.iter().fold(ProtoMessage::default(), |node, name| node.bytes(1, name.as_bytes()));
     let named = outputs.iter().fold(named, |node, name| node.bytes(2, name.as_bytes()));
     named.bytes(4, operator.as_bytes())
 }
 
 /// A model that adds a number to itself 2^62 times.
 fn endless() -> Vec<u8> {
-    let body = Message::default()
+    let body = ProtoMessage::default()
         .message(1, node("Identity", &["on"], &["on_still"]))
         .message(1, node("Add", &["number", "number"], &["doubled"]))
         .bytes(2, b"body")
@@ -46,18 +49,18 @@ fn endless() -> Vec<u8> {
         .message(11, value("number", FLOAT, 1))
         .message(12, value("on_still", BOOL, 0))
         .message(12, value("doubled", FLOAT, 1));
-    let body = Message::default().bytes(1, b"body").message(6, body).number(20, 5);
-    let count = Message::default().number(2, INT64).number(7, 1 << 62).bytes(8, b"count");
-    let first = Message::default().number(2, BOOL).number(5, 1).bytes(8, b"first");
-    let graph = Message::default()
+    let body = ProtoMessage::default().bytes(1, b"body").message(6, body).number(20, 5);
+    let count = ProtoMessage::default().number(2, INT64).number(7, 1 << 62).bytes(8, b"count");
+    let first = ProtoMessage::default().number(2, BOOL).number(5, 1).bytes(8, b"first");
+    let graph = ProtoMessage::default()
         .message(1, node("Loop", &["count", "first", "x"], &["y"]).message(5, body))
         .bytes(2, b"endless")
         .message(5, count)
         .message(5, first)
         .message(11, value("x", FLOAT, 1))
         .message(12, value("y", FLOAT, 1));
-    let opset = Message::default().number(2, 17);
-    Message::default().number(1, 8).message(7, graph).message(8, opset).0
+    let opset = ProtoMessage::default().number(2, 17);
+    ProtoMessage::default().number(1, 8).message(7, graph).message(8, opset).0
 }
 
 fn start(repository: &Path) -> Arc<Core> {

@@ -2,9 +2,9 @@
 
 /// A message of protocol buffers.
 #[derive(Default)]
-pub(crate) struct Message(pub(crate) Vec<u8>);
+pub(crate) struct ProtoMessage(pub(crate) Vec<u8>);
 
-impl Message {
+impl ProtoMessage {
     fn varint(mut self, mut value: u64) -> Self {
         while value >= 0x80 {
             self.0.push(u8::try_from(value & 0x7f).unwrap() | 0x80);

@@ -16,12 +16,14 @@ use galatea_serving::{
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use crate::python;
-use crate::python::{ONE_IN_ONE_OUT, PATIENCE, Served, answer, ints, python, send, write_model};
+use crate::python::{
+    ONE_IN_ONE_OUT, PATIENCE, PythonModels, answer, ints, python, send, write_model,
+};
 
 const HEAD: &str =
     "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n";
 /// A core with the models `(name, configuration, class)`; `None` without a Python.
-fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
+fn serve(models: &[(&str, &str, &str)]) -> Option<PythonModels> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     for (name, config, class) in models {
@@ -29,7 +31,7 @@ fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
         write_model(folder.path(), name, &config, &text);
     }
     let settings = [("python-executable", python), ("shm-default-byte-size", "65536")];
-    Some(Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
+    Some(PythonModels::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
 }
 
 fn request(model: &str, tensor: &Tensor) -> InferenceRequest {
@@ -397,7 +399,7 @@ class TritonPythonModel(galatea_test_base.Base):
     write_model(folder.path(), "m", "backend: \"python\"", &format!("{HEAD}{class}"));
     fs::write(folder.path().join("m/1/galatea_test_base.py"), base).unwrap();
     let settings = [("python-executable", python)];
-    let served = Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings);
+    let served = PythonModels::start(folder, vec![Arc::new(PythonBackend::default())], &settings);
     assert_eq!(served.core.load_failures(), []);
     assert_eq!(served.core.resolve("m", "").unwrap().metadata().inputs[0].shape, [-1]);
 }

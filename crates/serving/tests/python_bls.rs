@@ -14,12 +14,14 @@ use galatea_serving::trace::{RequestTrace, TraceEntry, TraceEvent, TraceLevel, T
 use galatea_serving::{Core, InferenceRequest, ServingError};
 
 use crate::python;
-use crate::python::{ONE_IN_ONE_OUT, PATIENCE, Served, ints, python, response, send, write_model};
+use crate::python::{
+    ONE_IN_ONE_OUT, PATIENCE, PythonModels, ints, python, response, send, write_model,
+};
 
 const HEAD: &str = "import os\nimport threading\nimport numpy as np\nimport galatea_calls\n\
     import triton_python_backend_utils as pb_utils\n\n";
 /// A core with the models `(name, configuration, class)`; `None` without a Python.
-fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
+fn serve(models: &[(&str, &str, &str)]) -> Option<PythonModels> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     for (name, config, class) in models {
@@ -28,7 +30,7 @@ fn serve(models: &[(&str, &str, &str)]) -> Option<Served> {
     }
     let python_backend: Arc<dyn ModelBackend> = Arc::new(PythonBackend::default());
     let backends = std::iter::once(python_backend).chain(builtin::all()).collect();
-    Some(Served::start(folder, backends, &[("python-executable", python)]))
+    Some(PythonModels::start(folder, backends, &[("python-executable", python)]))
 }
 
 fn request(model: &str, values: &[i32]) -> InferenceRequest {

@@ -17,7 +17,7 @@ use galatea_serving::core::LoadOverrides;
 use galatea_tensor::ByteString;
 use tempfile::TempDir;
 
-use crate::python::{PATIENCE, Served, ints, python, request, response, send, write_model};
+use crate::python::{PATIENCE, PythonModels, ints, python, request, response, send, write_model};
 
 fn printed(python: &Path, code: &str) -> String {
     let output = Command::new(python).args(["-c", code]).output().unwrap();
@@ -98,7 +98,7 @@ class TritonPythonModel:
 ";
 
 /// A core with models of these names that all name one environment.
-fn serve(models: &[&str], environment: &Path) -> Served {
+fn serve(models: &[&str], environment: &Path) -> PythonModels {
     let folder = tempfile::tempdir().unwrap();
     let config = format!(
         "backend: \"python\" input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
@@ -110,10 +110,10 @@ fn serve(models: &[&str], environment: &Path) -> Served {
     for name in models {
         write_model(folder.path(), name, &config, CLASS);
     }
-    Served::start(folder, vec![Arc::new(PythonBackend::default())], &[])
+    PythonModels::start(folder, vec![Arc::new(PythonBackend::default())], &[])
 }
 
-impl Served {
+impl PythonModels {
     /// What the model finds: greeting, folder, tool, and variables.
     fn found(&self, model: &str) -> [String; 7] {
         let from = send(&self.core, request(model, &[("IN", &ints(&[0]))]));

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use galatea_serving::backend::python::PythonBackend;
 use galatea_tensor::Tensor;
 
-use crate::python::{ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, write_model};
+use crate::python::{
+    ONE_IN_ONE_OUT, PythonModels, answer, ints, python, request, send, write_model,
+};
 
 /// Text of the n-th block of code with a language of the documentation.
 fn block(page: &str, language: &str, number: usize) -> String {
@@ -16,12 +18,12 @@ fn block(page: &str, language: &str, number: usize) -> String {
     rest.split("```").next().unwrap().to_owned()
 }
 
-fn serve(config: &str, model: &str) -> Option<Served> {
+fn serve(config: &str, model: &str) -> Option<PythonModels> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     write_model(folder.path(), "m", config, model);
     let settings = [("python-executable", python)];
-    Some(Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
+    Some(PythonModels::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
 }
 
 #[test]
@@ -80,7 +82,7 @@ fn an_interpreter_without_numpy_is_named() {
     let executable = bare.display().to_string();
     let backends: Vec<Arc<dyn galatea_serving::backend::ModelBackend>> =
         vec![Arc::new(PythonBackend::default())];
-    let served = Served::start(models, backends, &[("python-executable", &executable)]);
+    let served = PythonModels::start(models, backends, &[("python-executable", &executable)]);
     let failures = served.core.load_failures();
     let reason = &failures.first().expect("the model fails").reason;
     for wanted in ["numpy", &executable, "pip install", "python-executable"] {

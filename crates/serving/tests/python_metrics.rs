@@ -11,14 +11,14 @@ use galatea_serving::custom_metrics::{FamilySnapshot, MetricKind, MetricLabels, 
 use galatea_serving::{Core, ServingError};
 
 use crate::python::{
-    ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
+    ONE_IN_ONE_OUT, PythonModels, answer, ints, python, request, send, until, write_model,
 };
 
 const HEAD: &str = "import os\nimport numpy as np\nimport triton_python_backend_utils as pb_utils\n\n\
     def answers(requests):\n    \
         return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([1], np.int32))]) for r in requests]\n\n";
 /// A core with the models `(name, class)`; `None` without a Python.
-fn serve(models: &[(&str, &str)]) -> Option<Served> {
+fn serve(models: &[(&str, &str)]) -> Option<PythonModels> {
     let python = python()?;
     let folder = tempfile::tempdir().unwrap();
     let config = format!("backend: \"python\" {ONE_IN_ONE_OUT}");
@@ -26,7 +26,7 @@ fn serve(models: &[(&str, &str)]) -> Option<Served> {
         write_model(folder.path(), name, &config, &format!("{HEAD}{class}"));
     }
     let settings = [("python-executable", python)];
-    Some(Served::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
+    Some(PythonModels::start(folder, vec![Arc::new(PythonBackend::default())], &settings))
 }
 
 /// Asks a model with `value` and waits for the answer.

@@ -16,7 +16,7 @@ use galatea_serving::core::UnloadDependents;
 use galatea_serving::error::ErrorCode;
 
 use crate::python::{
-    ONE_IN_ONE_OUT, Served, answer, ints, python, request, send, until, write_model,
+    ONE_IN_ONE_OUT, PythonModels, answer, ints, python, request, send, until, write_model,
 };
 
 /// How long a worker may take to start, in seconds.
@@ -54,7 +54,7 @@ class TritonPythonModel:
 ";
 
 /// The model, served.
-struct Restarted(Served);
+struct Restarted(PythonModels);
 
 impl Restarted {
     fn new(decoupled: bool) -> Option<Self> {
@@ -67,7 +67,7 @@ impl Restarted {
         write_model(folder.path(), "m", &config, &format!("{MODEL}\nDECOUPLED = {word}\n"));
         let settings = [("python-executable", python), ("stub-timeout-seconds", START)];
         let backend = Arc::new(PythonBackend::default());
-        Some(Self(Served::start(folder, vec![backend], &settings)))
+        Some(Self(PythonModels::start(folder, vec![backend], &settings)))
     }
 
     fn file(&self, name: &str) -> PathBuf {

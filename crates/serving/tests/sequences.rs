@@ -90,7 +90,7 @@ impl Drop for Folder {
     }
 }
 
-struct Served {
+struct SequenceServer {
     core: Arc<Core>,
     seen: Receiver<Seen>,
     _folder: Folder,
@@ -105,11 +105,11 @@ const CONTROLS: &str = "control_input { name: \"START\" control { kind: CONTROL_
 
 /// A core with one model `m`, of two instances if it does not batch; `strategy` stands inside `sequence_batching`, and nothing runs before `hold` requests
 /// wait.
-fn serve(max_batch: i32, strategy: &str, hold: usize) -> Served {
+fn serve(max_batch: i32, strategy: &str, hold: usize) -> SequenceServer {
     serve_with(max_batch, strategy, hold, "")
 }
 
-fn serve_with(max_batch: i32, strategy: &str, hold: usize, extra: &str) -> Served {
+fn serve_with(max_batch: i32, strategy: &str, hold: usize, extra: &str) -> SequenceServer {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path =
@@ -129,7 +129,7 @@ fn serve_with(max_batch: i32, strategy: &str, hold: usize, extra: &str) -> Serve
         ..CoreOptions::default()
     };
     let core = Core::start(options, vec![Arc::new(Sum { seen: Mutex::new(to) })]).unwrap();
-    Served { core, seen, _folder: Folder(path) }
+    SequenceServer { core, seen, _folder: Folder(path) }
 }
 
 /// `S` starts, `E` ends, anything else is in between.

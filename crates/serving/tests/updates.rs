@@ -15,7 +15,7 @@ use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{ControlMode, Core, CoreOptions, InferenceRequest, ServingError};
 use galatea_tensor::DataType;
 
-use crate::messages::Message;
+use crate::messages::ProtoMessage;
 use crate::plain::Plain;
 
 /// Long enough for any machine; a test that reaches it has failed.
@@ -25,18 +25,20 @@ const SMALL: usize = 1000;
 /// Elements of a file that is mapped.
 const LARGE: usize = 1_200_000;
 
-fn value(name: &str, elements: usize) -> Message {
-    let dim = Message::default().number(1, u64::try_from(elements).unwrap());
-    let shape = Message::default().message(1, dim);
-    let tensor = Message::default().number(1, 1).message(2, shape);
-    Message::default().bytes(1, name.as_bytes()).message(2, Message::default().message(1, tensor))
+fn value(name: &str, elements: usize) -> ProtoMessage {
+    let dim = ProtoMessage::default().number(1, u64::try_from(elements).unwrap());
+    let shape = ProtoMessage::default().message(1, dim);
+    let tensor = ProtoMessage::default().number(1, 1).message(2, shape);
+    ProtoMessage::default()
+        .bytes(1, name.as_bytes())
+        .message(2, ProtoMessage::default().message(1, tensor))
 }
 
 /// A tensor whose elements lie in a file of its name.
-fn external(name: &str, elements: usize) -> Message {
+fn external(name: &str, elements: usize) -> ProtoMessage {
     let file = format!("{name}.bin");
-    let entry = Message::default().bytes(1, b"location").bytes(2, file.as_bytes());
-    Message::default()
+    let entry = ProtoMessage::default().bytes(1, b"location").bytes(2, file.as_bytes());
+    ProtoMessage::default()
         .number(1, u64::try_from(elements).unwrap())
         .number(2, 1)
         .bytes(8, name.as_bytes())
@@ -44,8 +46,8 @@ fn external(name: &str, elements: usize) -> Message {
         .number(14, 1)
 }
 
-fn sum(weights: &str) -> Message {
-    Message::default()
+fn sum(weights: &str) -> ProtoMessage {
+    ProtoMessage::default()
         .bytes(1, b"x")
         .bytes(1, weights.as_bytes())
         .bytes(2, format!("of_{weights}").as_bytes())
@@ -54,7 +56,7 @@ fn sum(weights: &str) -> Message {
 
 /// A model of two outputs, the input plus the elements of one file and plus those of another one.
 fn model(elements: usize) -> Vec<u8> {
-    let graph = Message::default()
+    let graph = ProtoMessage::default()
         .message(1, sum("a"))
         .message(1, sum("b"))
         .bytes(2, b"sums")
@@ -63,23 +65,27 @@ fn model(elements: usize) -> Vec<u8> {
         .message(11, value("x", 1))
         .message(12, value("of_a", elements))
         .message(12, value("of_b", elements));
-    let opset = Message::default().number(2, 17);
-    Message::default().number(1, 8).message(7, graph).message(8, opset).0
+    let opset = ProtoMessage::default().number(2, 17);
+    ProtoMessage::default().number(1, 8).message(7, graph).message(8, opset).0
 }
 
-/// Writes a model folder whose weights are all the same number.
+/// Distance of the second file's numbers from the first one's. Files of the same bytes are one constant once loaded, so
+/// that a mixture of two versions of them could not be seen.
+const SECOND_FILE: f32 = 0.5;
+
+/// Writes a model folder whose weights are all the same number, those of the second file `SECOND_FILE` more.
 fn write(folder: &Path, elements: usize, number: f32) {
     let version = folder.join("1");
     std::fs::create_dir_all(&version).unwrap();
     std::fs::write(folder.join("config.pbtxt"), "backend: \"onnxruntime\"\n").unwrap();
     std::fs::write(version.join("model.onnx"), model(elements)).unwrap();
-    let bytes: Vec<u8> = std::iter::repeat_n(number.to_le_bytes(), elements).flatten().collect();
-    for name in ["a.bin", "b.bin"] {
-        std::fs::write(version.join(name), &bytes).unwrap();
+    for (name, value) in [("a.bin", number), ("b.bin", number + SECOND_FILE)] {
+        let bytes: Vec<u8> = std::iter::repeat_n(value.to_le_bytes(), elements).flatten().collect();
+        std::fs::write(version.join(name), bytes).unwrap();
     }
 }
 
-/// The number that all elements of an answer are.
+/// The number that all weights of an answer are from.
 fn ask(core: &Core) -> Result<f32, ServingError> {
     let (to, from) = channel();
     let input = InputTensor {
@@ -98,7 +104,9 @@ fn ask(core: &Core) -> Result<f32, ServingError> {
     assert_eq!(answer.outputs.len(), 2);
     let mut found = None;
     for output in &answer.outputs {
-        for &number in &output.tensor.to_vec::<f32>().unwrap() {
+        let offset = if output.name == "of_b" { SECOND_FILE } else { 0.0 };
+        for element in output.tensor.to_vec::<f32>().unwrap() {
+            let number = element - offset;
             assert_eq!(*found.get_or_insert(number), number, "a mixture of two versions");
         }
     }
@@ -107,7 +115,7 @@ fn ask(core: &Core) -> Result<f32, ServingError> {
 
 /// Ways to replace a folder by another one.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum UpdateWay {
     Cp,
     CpKeepingTimes,
     Rsync,
@@ -116,8 +124,14 @@ enum Way {
     Git,
 }
 
-const WAYS: [Way; 6] =
-    [Way::Cp, Way::CpKeepingTimes, Way::Rsync, Way::RsyncInPlace, Way::Mv, Way::Git];
+const WAYS: [UpdateWay; 6] = [
+    UpdateWay::Cp,
+    UpdateWay::CpKeepingTimes,
+    UpdateWay::Rsync,
+    UpdateWay::RsyncInPlace,
+    UpdateWay::Mv,
+    UpdateWay::Git,
+];
 
 /// Runs a program; `false` where there is none of this name.
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> bool {
@@ -135,32 +149,32 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) -> bool {
 }
 
 /// A repository of a model `m`, and folders beside it.
-struct Served {
+struct UpdatedRepository {
     root: tempfile::TempDir,
     elements: usize,
 }
 
-impl Served {
+impl UpdatedRepository {
     fn repository(&self) -> PathBuf {
         self.root.path().join("models")
     }
 
     /// Replaces the model; `false` where the program is not here.
-    fn update(&self, way: Way, number: f32) -> bool {
+    fn update(&self, way: UpdateWay, number: f32) -> bool {
         let root = self.root.path();
         let next = root.join(format!("next{number}"));
         write(&next, self.elements, number);
         let from = format!("{}/.", next.display());
         match way {
-            Way::Cp => run(root, "cp", &["-r", &from, "models/m"]),
-            Way::CpKeepingTimes => run(root, "cp", &["-rp", &from, "models/m"]),
-            Way::Rsync => run(root, "rsync", &["-a", &from, "models/m"]),
-            Way::RsyncInPlace => run(root, "rsync", &["-a", "--inplace", &from, "models/m"]),
-            Way::Mv => {
+            UpdateWay::Cp => run(root, "cp", &["-r", &from, "models/m"]),
+            UpdateWay::CpKeepingTimes => run(root, "cp", &["-rp", &from, "models/m"]),
+            UpdateWay::Rsync => run(root, "rsync", &["-a", &from, "models/m"]),
+            UpdateWay::RsyncInPlace => run(root, "rsync", &["-a", "--inplace", &from, "models/m"]),
+            UpdateWay::Mv => {
                 run(root, "mv", &["models/m", &format!("old{number}")])
                     && run(root, "mv", &[&next.display().to_string(), "models/m"])
             }
-            Way::Git => self.checkout(number),
+            UpdateWay::Git => self.checkout(number),
         }
     }
 
@@ -187,8 +201,8 @@ impl Served {
     }
 }
 
-fn start(control_mode: ControlMode, elements: usize) -> (Served, Arc<Core>) {
-    let served = Served { root: tempfile::tempdir().unwrap(), elements };
+fn start(control_mode: ControlMode, elements: usize) -> (UpdatedRepository, Arc<Core>) {
+    let served = UpdatedRepository { root: tempfile::tempdir().unwrap(), elements };
     write(&served.repository().join("m"), elements, 1.0);
     let options = CoreOptions {
         repositories: vec![served.repository()],
@@ -214,13 +228,13 @@ fn under_load(
     let last = AtomicU16::new(1);
     std::thread::scope(|scope| {
         /// Ends the clients, also where the test fails.
-        struct End<'a>(&'a AtomicBool);
-        impl Drop for End<'_> {
+        struct EndAtDrop<'a>(&'a AtomicBool);
+        impl Drop for EndAtDrop<'_> {
             fn drop(&mut self) {
                 self.0.store(true, Ordering::Relaxed);
             }
         }
-        let _end = End(&over);
+        let _end = EndAtDrop(&over);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {

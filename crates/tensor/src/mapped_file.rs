@@ -150,14 +150,14 @@ thread_local! {
 /// Calls a function and returns its result with the files that it opens on this thread as [`MappedFile`]s.
 pub fn collect_mapped_files<T>(open: impl FnOnce() -> T) -> (T, MappedFileSet) {
     /// Takes the set away, also where the function panics.
-    struct Collecting;
-    impl Drop for Collecting {
+    struct CollectedFiles;
+    impl Drop for CollectedFiles {
         fn drop(&mut self) {
             OPENED.with_borrow_mut(|all| all.pop());
         }
     }
     OPENED.with_borrow_mut(|all| all.push(MappedFileSet::default()));
-    let collecting = Collecting;
+    let collecting = CollectedFiles;
     let result = open();
     let files = OPENED.with_borrow_mut(|all| all.last_mut().map(std::mem::take));
     drop(collecting);

@@ -107,11 +107,22 @@ fn settings_are_short_and_refused_before_they_come() {
 }
 
 #[test]
-fn encoded_letters_of_model_names_are_names() {
-    let fixture = start(&[]);
-    let answer = exchange(fixture.http(), &request("GET", "/v2/models/s%69mple/ready", ""));
-    assert_eq!(parts(&answer).0, 200, "{answer}");
-    let answer = exchange(fixture.http(), &request("GET", "/v2/models/s%6xmple/ready", ""));
-    assert_ne!(parts(&answer).0, 200, "{answer}");
+fn names_that_no_path_can_have_are_decoded_and_others_are_taken_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    write_encoder("bert-mean", &folder.path().join("mean of \u{20ac}"));
+    write_encoder("bert-mean", &folder.path().join("mean"));
+    let fixture = Fixture::on(repository(folder.path()), &flags(&[]));
+    for (name, status) in [
+        ("mean", 200),
+        ("mean%20of%20%E2%82%AC", 200),
+        // Triton takes the text of a path: what can be written as it is, is to be.
+        ("m%65an", 400),
+        ("m%6xan", 400),
+        ("mean%20of", 400),
+    ] {
+        let path = format!("/v2/models/{name}/ready");
+        let answer = exchange(fixture.http(), &request("GET", &path, ""));
+        assert_eq!(parts(&answer).0, status, "{path}: {answer}");
+    }
     assert!(fixture.stop());
 }

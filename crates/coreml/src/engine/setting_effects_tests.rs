@@ -277,9 +277,9 @@ fn predictions_are_recorded_and_their_operators_have_rows() {
     };
 
     #[derive(Default)]
-    struct Recorded(std::sync::Mutex<Vec<String>>);
+    struct RecordedIntervals(std::sync::Mutex<Vec<String>>);
 
-    impl IntervalRecorder for Recorded {
+    impl IntervalRecorder for RecordedIntervals {
         fn is_recording(&self) -> bool {
             true
         }
@@ -295,7 +295,7 @@ fn predictions_are_recorded_and_their_operators_have_rows() {
     }
 
     let _host = host();
-    let recorded = Arc::new(Recorded::default());
+    let recorded = Arc::new(RecordedIntervals::default());
     let source = IntervalSource(Some(Arc::clone(&recorded) as Arc<dyn IntervalRecorder>));
     let watch = Some(Arc::new(RunWatch::recorded(source)));
     let options = SessionOptions {

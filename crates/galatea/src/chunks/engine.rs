@@ -304,7 +304,7 @@ mod tests {
     struct Recording(Arc<Log>);
 
     #[derive(Debug)]
-    struct Recorded {
+    struct RecordedFunction {
         function: String,
         interface: EngineInterface,
         log: Arc<Log>,
@@ -317,7 +317,7 @@ mod tests {
         ModelFeature { name: name.to_owned(), description: String::new(), kind, optional: false }
     }
 
-    impl Recorded {
+    impl RecordedFunction {
         fn made(log: &Arc<Log>, options: &EngineLoadOptions) -> Arc<dyn EngineModel> {
             let hidden = array("hidden", DataType::Fp16, &[1, 2]);
             let (function, interface) = match &options.function {
@@ -357,7 +357,7 @@ mod tests {
             options: &EngineLoadOptions,
         ) -> std::result::Result<Arc<dyn EngineModel>, EngineError> {
             self.0.say(format!("load {:?}", options.function));
-            Ok(Recorded::made(&self.0, options))
+            Ok(RecordedFunction::made(&self.0, options))
         }
 
         fn plan(
@@ -369,7 +369,7 @@ mod tests {
         }
     }
 
-    impl EngineModel for Recorded {
+    impl EngineModel for RecordedFunction {
         fn interface(&self) -> &EngineInterface {
             &self.interface
         }

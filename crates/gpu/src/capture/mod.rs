@@ -196,13 +196,13 @@ mod tests {
     }
 
     /// A capture on a tool, and what the tool is asked.
-    struct Captured {
+    struct CaptureOnTool {
         capture: RunCapture,
         told: Arc<Mutex<Vec<String>>>,
         folder: tempfile::TempDir,
     }
 
-    impl Captured {
+    impl CaptureOnTool {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             Self { capture: RunCapture::default(), told: Arc::default(), folder }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_capture_ends_behind_its_runs() {
-        let captured = Captured::new();
+        let captured = CaptureOnTool::new();
         captured.capture.ran();
         assert!(captured.capture.stop().is_none());
         captured.start("two.gputrace", 2, false).unwrap();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_capture_ends_with_its_device() {
-        let captured = Captured::new();
+        let captured = CaptureOnTool::new();
         captured.start("left.gputrace", 5, false).unwrap();
         let told = Arc::clone(&captured.told);
         drop(captured);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_before_the_system_is_asked() {
-        let captured = Captured::new();
+        let captured = CaptureOnTool::new();
         std::fs::write(captured.folder.path().join("there.gputrace"), "").unwrap();
         for (name, runs, expected) in [
             ("a.gputrace", 0, "0 runs found, expected from 1 to 1000"),

@@ -4,13 +4,13 @@ use super::*;
 
 /// Notes how many executions run side by side.
 #[derive(Clone, Debug, Default)]
-struct Crowd {
+struct RunCounter {
     now: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
     order: Arc<Mutex<Vec<String>>>,
 }
 
-impl ModelBackend for Crowd {
+impl ModelBackend for RunCounter {
     fn name(&self) -> &str {
         "crowd"
     }
@@ -22,7 +22,7 @@ impl ModelBackend for Crowd {
     }
 }
 
-impl BackendModel for Crowd {
+impl BackendModel for RunCounter {
     fn io(&self) -> Option<&ModelIo> {
         None
     }
@@ -34,7 +34,7 @@ impl BackendModel for Crowd {
     }
 }
 
-impl ModelInstance for Crowd {
+impl ModelInstance for RunCounter {
     fn execute(&mut self, payload: BatchPayload) {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
@@ -45,7 +45,7 @@ impl ModelInstance for Crowd {
     }
 }
 
-fn limited(folder: &Folder, crowd: &Crowd) -> Arc<Core> {
+fn limited(folder: &Folder, crowd: &RunCounter) -> Arc<Core> {
     let options = CoreOptions { rate_limits: Some(Vec::new()), ..options(&folder.0) };
     Core::start(options, vec![Arc::new(crowd.clone())]).unwrap()
 }
@@ -66,7 +66,7 @@ fn instances_that_share_one_resource_run_one_at_a_time() {
         &["1"],
         &crowd_config(2, delayed),
     );
-    let crowd = Crowd::default();
+    let crowd = RunCounter::default();
     let core = limited(&folder, &crowd);
     let all: Vec<_> = (0..240)
         .map(|n| send(&core, request(if n % 2 == 0 { "a" } else { "b" }, &[1, 1], n)))
@@ -84,7 +84,7 @@ fn instances_that_share_one_resource_run_one_at_a_time() {
 fn a_model_of_priority_two_has_half_the_turns_while_both_have_work() {
     let one = |priority| crowd_config(priority, "").replace("count: 3", "count: 1");
     let folder = Folder::new().model("a", &["1"], &one(1)).model("b", &["1"], &one(2));
-    let crowd = Crowd::default();
+    let crowd = RunCounter::default();
     let core = limited(&folder, &crowd);
     let all: Vec<_> = (0..300)
         .map(|n| send(&core, request(if n % 3 < 2 { "a" } else { "b" }, &[1, 1], n)))

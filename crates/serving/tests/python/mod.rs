@@ -55,12 +55,12 @@ pub(crate) fn write_model(repository: &Path, name: &str, config: &str, text: &st
 }
 
 /// A core and the folder with its models.
-pub(crate) struct Served {
+pub(crate) struct PythonModels {
     pub(crate) core: Arc<Core>,
     pub(crate) folder: TempDir,
 }
 
-impl Served {
+impl PythonModels {
     /// Serves all models of a folder with a backend and its settings, whether all load or not.
     pub(crate) fn start(
         folder: TempDir,

@@ -6,7 +6,7 @@ use galatea_tensor::Tensor;
 
 use super::decoder::{self, SCORES, TextDecoder};
 use super::hypotheses::FinishedTexts;
-use super::requests::{self, Prompts, SearchInputs, SearchTokens, TextRules, text_facts};
+use super::requests::{self, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts};
 use super::scores::TokenScores;
 use crate::datum::Datum;
 use crate::error::OpError;
@@ -66,7 +66,7 @@ struct BeamStep {
 }
 
 impl BeamState {
-    fn new(prompts: &Prompts, settings: &BeamSettings) -> Self {
+    fn new(prompts: &PromptRows, settings: &BeamSettings) -> Self {
         let beams = settings.beams;
         let rows = prompts.rows.iter().flat_map(|row| std::iter::repeat_n(row.clone(), beams));
         let texts: Vec<Vec<i32>> = rows.collect();
@@ -169,7 +169,7 @@ impl Operator for BeamSearch {
                 return Err(OpError::new(format!("input {at} is only for encoders")));
             }
         }
-        let prompts = Prompts::read(&inputs)?;
+        let prompts = PromptRows::read(&inputs)?;
         let beams = requests::beams(inputs.length(3, "num_beams")?, "num_beams")?;
         let returned = inputs.length(4, "num_return_sequences")?;
         let returned = requests::beams(returned, "num_return_sequences")?;

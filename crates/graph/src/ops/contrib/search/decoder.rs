@@ -2,7 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::requests::{Prompts, SearchTokens};
+use super::requests::{PromptRows, SearchTokens};
 use super::scores::TokenScores;
 use crate::collect::collected;
 use crate::datum::Datum;
@@ -85,7 +85,7 @@ impl<'a> TextDecoder<'a> {
     /// position 0; a mask, if one is given, says what counts.
     pub(super) fn start(
         &mut self,
-        prompts: &Prompts,
+        prompts: &PromptRows,
         mask: Option<&[i64]>,
         padding: i32,
         beams: usize,

@@ -109,16 +109,16 @@ impl<'a> SearchInputs<'a> {
     }
 }
 
-/// Prompts and how long their texts may be.
+/// PromptRows and how long their texts may be.
 #[derive(Debug)]
-pub(super) struct Prompts {
+pub(super) struct PromptRows {
     /// Tokens of each prompt.
     pub(super) rows: Vec<Vec<i32>>,
     pub(super) length: usize,
     pub(super) max_length: usize,
 }
 
-impl Prompts {
+impl PromptRows {
     pub(super) fn read(inputs: &SearchInputs<'_>) -> Result<Self, OpError> {
         let ids = inputs.tensor(0)?.ok_or_else(|| OpError::new("input_ids are missing"))?;
         let &[_, length] = ids.shape() else {

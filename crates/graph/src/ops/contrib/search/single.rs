@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::{self, TextDecoder};
 use super::random::SeededNumbers;
-use super::requests::{self, Prompts, SearchInputs, SearchTokens, TextRules, text_facts};
+use super::requests::{self, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts};
 use super::scores::index;
 use crate::datum::Datum;
 use crate::error::OpError;
@@ -178,7 +178,7 @@ impl Operator for TokenSearch {
         let mut decoder = TextDecoder::new(&self.bodies, &mut inputs, &self.tokens)?;
         inputs.truncate(self.inputs);
         let inputs = SearchInputs(&inputs);
-        let prompts = Prompts::read(&inputs)?;
+        let prompts = PromptRows::read(&inputs)?;
         let batch = prompts.rows.len();
         let mask = inputs.mask(6, &[batch, prompts.length])?;
         let SearchTokens { end, padding, no_repeat_ngram_size, .. } = self.tokens;
