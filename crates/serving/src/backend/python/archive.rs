@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
+use super::archive_bounds::{ArchiveBounds, HeaderBudget, MAX_HEADER_BYTES, MAX_REST_BYTES};
 use crate::error::ServingError;
 
 /// Accepted forms, for errors.
@@ -32,6 +33,8 @@ const OTHERS: &[(&[u8], &str)] = &[
 ];
 /// The most folders in folders: what removes them goes as deep.
 const MAX_DEPTH: usize = 128;
+/// Remedy for archives with sparse files in a form that is not read, for errors.
+const WHOLE_FILES: &str = "expected one packed without --sparse, or with --format=gnu";
 /// Copied at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -41,17 +44,26 @@ const PIECE_BYTES: usize = 64 << 10;
 /// INVALID_ARG with what is wrong with the archive, INTERNAL where the folder cannot be written. What is unpacked by
 /// then stays.
 pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), ServingError> {
+    let bounds = ArchiveBounds::of(folder).map_err(|error| {
+        let folder = folder.display();
+        ServingError::internal(format!("the disk of '{folder}' does not say what it has: {error}"))
+    })?;
     let mut unpacking =
-        ArchiveUnpacking { archive, folder, folders: HashSet::new(), links: Vec::new() };
-    let mut tar = Archive::new(unpacking.open()?);
+        ArchiveUnpacking { archive, folder, folders: HashSet::new(), links: Vec::new(), bounds };
+    let budget = HeaderBudget::new();
+    let mut tar = Archive::new(budget.bound(unpacking.open()?));
     let entries = tar.entries().map_err(|error| unpacking.damaged(0, &error))?;
     let mut count = 0;
     for entry in entries {
         let entry = entry.map_err(|error| unpacking.damaged(count, &error))?;
+        // The bytes of a file are counted by its size.
+        budget.allow(u64::MAX);
         unpacking.entry(entry)?;
+        budget.allow(MAX_HEADER_BYTES);
         count += 1;
     }
     // The checksum stands behind the end of the archive.
+    budget.allow(MAX_REST_BYTES);
     let rest = io::copy(&mut tar.into_inner(), &mut io::sink());
     rest.map_err(|error| unpacking.damaged(count, &error))?;
     if count == 0 {
@@ -67,6 +79,7 @@ struct ArchiveUnpacking<'a> {
     folders: HashSet<PathBuf>,
     /// Links, with where they lead.
     links: Vec<(PathBuf, PathBuf)>,
+    bounds: ArchiveBounds,
 }
 
 impl ArchiveUnpacking<'_> {
@@ -132,6 +145,10 @@ impl ArchiveUnpacking<'_> {
             let text = format!("holds folders in folders more than {MAX_DEPTH} deep: '{shown}…'");
             return Err(self.wrong(text));
         }
+        if is_sparse_by_attributes(&mut entry).map_err(damaged)? {
+            let text = format!("holds '{shown}' as a sparse file of attributes, {WHOLE_FILES}");
+            return Err(self.wrong(text));
+        }
         let mode = entry.header().mode().map_err(damaged)?;
         let target = entry.link_name().map_err(damaged)?.map(Cow::into_owned).unwrap_or_default();
         if kind == EntryType::Directory || kind.is_file() && entry.path_bytes().ends_with(b"/") {
@@ -145,6 +162,7 @@ impl ArchiveUnpacking<'_> {
         if path.as_os_str().is_empty() {
             return Err(self.wrong(format_args!("holds the file '{shown}', which has no name")));
         }
+        self.bounds.take_entry(&path).map_err(|over| self.wrong(over))?;
         self.clear(&path)?;
         match kind {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
@@ -175,6 +193,7 @@ impl ArchiveUnpacking<'_> {
             }
             Err(_) => fs::create_dir(&at).map_err(|error| self.unwritten(&at, &error))?,
         }
+        self.bounds.take_entry(path).map_err(|over| self.wrong(over))?;
         self.folders.insert(path.to_owned());
         Ok(())
     }
@@ -197,11 +216,12 @@ impl ArchiveUnpacking<'_> {
     }
 
     fn file<R: Read>(
-        &self,
+        &mut self,
         path: &Path,
         mode: u32,
         entry: &mut Entry<'_, R>,
     ) -> Result<(), ServingError> {
+        self.bounds.take_file(entry.size()).map_err(|over| self.wrong(over))?;
         let at = self.folder.join(path);
         let unwritten = |error: io::Error| self.unwritten(&at, &error);
         let truncated = |why: &dyn Display| {
@@ -296,6 +316,17 @@ impl ArchiveUnpacking<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether an entry holds a sparse file in the form of PAX attributes: its map would be taken for its bytes.
+fn is_sparse_by_attributes<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<bool> {
+    let Some(attributes) = entry.pax_extensions()? else { return Ok(false) };
+    for attribute in attributes {
+        if attribute?.key_bytes().starts_with(b"GNU.sparse") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The path from the archive's top; none where it leads out of it.
@@ -470,6 +501,68 @@ mod tests {
         let found = unpacked(&builder.into_inner().unwrap()).1.unwrap_err();
         assert!(found.starts_with("holds folders in folders more than"), "{found}");
         assert!(found.len() < 400);
+    }
+
+    /// A sparse file in GNU's form: `text` at an offset, and nothing else.
+    fn sparse(name: &str, offset: u64, size: u64, text: &str) -> Vec<u8> {
+        // Octal digits, or GNU's binary form for what has too many.
+        let number = |number: u64, field: &mut [u8; 12]| {
+            if number < 1 << 33 {
+                field.copy_from_slice(format!("{number:011o}\0").as_bytes());
+            } else {
+                field[0] = 0x80;
+                field[4..].copy_from_slice(&number.to_be_bytes());
+            }
+        };
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNUSparse);
+        header.set_size(u64::try_from(text.len()).unwrap());
+        header.set_mode(0o644);
+        let gnu = header.as_gnu_mut().unwrap();
+        number(offset, &mut gnu.sparse[0].offset);
+        number(u64::try_from(text.len()).unwrap(), &mut gnu.sparse[0].numbytes);
+        // The map ends with an empty piece at the end of the file.
+        number(size, &mut gnu.sparse[1].offset);
+        number(0, &mut gnu.sparse[1].numbytes);
+        number(size, &mut gnu.realsize);
+        let mut builder = Builder::new(Vec::new());
+        builder.append_data(&mut header, name, text.as_bytes()).unwrap();
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn sparse_files_and_long_names_come_out_whole() {
+        let (home, found) = unpacked(&sparse("holes", 5000, 9000, "text"));
+        assert_eq!(found, Ok(()));
+        let read = fs::read(home.path().join("in/holes")).unwrap();
+        assert_eq!(read.len(), 9000);
+        assert_eq!(read.get(5000..5004), Some(&b"text"[..]));
+        assert_eq!(read.iter().filter(|&&byte| byte != 0).count(), 4);
+        let name = format!("{}/file", "folder".repeat(40));
+        let mut header = Header::new_gnu();
+        header.set_size(1);
+        header.set_mode(0o644);
+        let mut builder = Builder::new(Vec::new());
+        builder.append_data(&mut header, &name, &b"x"[..]).unwrap();
+        let (home, found) = unpacked(&gzip(&builder.into_inner().unwrap()));
+        assert_eq!(found, Ok(()));
+        assert_eq!(fs::read(home.path().join("in").join(name)).unwrap(), b"x");
+    }
+
+    #[test]
+    fn what_would_fill_memory_or_the_disk_is_refused_before() {
+        let (home, found) = unpacked(&gzip(&sparse("holes", 0, 1 << 60, "text")));
+        let found = found.unwrap_err();
+        assert!(found.contains("bytes or more, where the disk has"), "{found}");
+        assert!(!home.path().join("in/holes").exists());
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNULongName);
+        let bytes = vec![b'n'; 3 << 20];
+        header.set_size(u64::try_from(bytes.len()).unwrap());
+        let mut builder = Builder::new(Vec::new());
+        builder.append_data(&mut header, "././@LongLink", &bytes[..]).unwrap();
+        let found = unpacked(&gzip(&builder.into_inner().unwrap())).1.unwrap_err();
+        assert!(found.contains("headers of more than 1048576 bytes"), "{found}");
     }
 
     #[test]

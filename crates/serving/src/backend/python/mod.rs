@@ -36,6 +36,7 @@
 //! they may come at any time.
 
 mod archive;
+mod archive_bounds;
 mod blocks;
 mod bls;
 mod bls_callee;
