@@ -30,6 +30,7 @@ mod pythons;
 mod rooms;
 mod scope;
 mod sizes;
+mod soak;
 mod steps;
 mod targets;
 mod workspace;
@@ -70,6 +71,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "pythons" => pythons::test(&WorkspaceFolders::find()?, rest),
         "c-header" if rest.is_empty() => c_library::write_header(&WorkspaceFolders::find()?),
         "c-package" => c_library::build_package(&WorkspaceFolders::find()?, rest),
+        "soak" => soak::soak(&WorkspaceFolders::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&WorkspaceFolders::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());
@@ -94,6 +96,7 @@ fn usage() -> String {
          cargo xtask operators                                        write docs/operators.md\n       \
          cargo xtask c-header                                         write crates/c/include/galatea.h\n       \
          cargo xtask c-package FOLDER [PROFILE]                       the library for C, with headers and what CMake reads\n       \
+         cargo xtask soak --minutes N [--program P] [--pace N]        traffic of all protocols, every answer known\n       \
          cargo xtask metal                                            write golden/metal\n       \
          cargo xtask measure                                          how far names and texts are from the house's goals\n       \
          cargo xtask arrows --settle                                  take from the list of upward imports what is mended\n       \
