@@ -32,9 +32,9 @@ pub(super) struct LogPlace {
 }
 
 impl LogPlace {
-    fn write(&self, stream: LogStream, text: &str) {
+    fn write(&self, stream: LogStream, text: &str) -> io::Result<()> {
         let bytes = text.as_bytes();
-        let written = match (&self.file, stream) {
+        match (&self.file, stream) {
             (Some(file), _) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 file.write_all(bytes).and_then(|()| file.flush())
@@ -44,9 +44,12 @@ impl LogPlace {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush())
             }
-        };
-        // There is no place left to report that the log cannot be written.
-        written.ok();
+        }
+    }
+
+    /// Writes a line for which no thread waits. There is no place left to report that the log cannot be written.
+    fn write_at_once(&self, stream: LogStream, text: &str) {
+        self.write(stream, text).ok();
     }
 }
 
@@ -89,14 +92,14 @@ impl LogWriter {
             line.truncate(text_beginning(&line, MAX_LINE_BYTES).len());
             line.push_str("…\n");
         }
-        let Some(queue) = &self.queue else { return self.place.write(stream, &line) };
+        let Some(queue) = &self.queue else { return self.place.write_at_once(stream, &line) };
         match queue.try_send(LogTask::Line(stream, line)) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 self.lost.fetch_add(1, Ordering::Relaxed);
             }
             Err(TrySendError::Disconnected(LogTask::Line(stream, line))) => {
-                self.place.write(stream, &line);
+                self.place.write_at_once(stream, &line);
             }
             Err(TrySendError::Disconnected(LogTask::Flush(_))) => {}
         }
@@ -114,16 +117,33 @@ impl LogWriter {
     }
 }
 
-fn run(tasks: &Receiver<LogTask>, lost: &AtomicU64, write: impl Fn(LogStream, &str)) {
+/// Writes lines until all senders are gone. A file whose disk is full loses lines, which is told once there is room.
+fn run(
+    tasks: &Receiver<LogTask>,
+    lost: &AtomicU64,
+    write: impl Fn(LogStream, &str) -> io::Result<()>,
+) {
+    let mut unwritten = 0_u64;
+    let mut reason = String::new();
     for task in tasks {
         match task {
-            LogTask::Line(stream, line) => write(stream, &line),
+            LogTask::Line(stream, line) => match write(stream, &line) {
+                Ok(()) if unwritten > 0 => {
+                    let text = format!("{unwritten} lines of the log are lost: {reason}\n");
+                    unwritten = if write(LogStream::Error, &text).is_ok() { 0 } else { unwritten };
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    unwritten += 1;
+                    reason = error.to_string();
+                }
+            },
             LogTask::Flush(done) => drop(done),
         }
         let lost = lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let text = format!("{lost} lines of the log are lost: its reader is too slow\n");
-            write(LogStream::Error, &text);
+            write(LogStream::Error, &text).ok();
         }
     }
 }
@@ -145,7 +165,7 @@ mod tests {
         std::thread::spawn(move || {
             run(&tasks, &counted, |_, text| {
                 gate.lock().unwrap().recv().ok();
-                to.send(text.to_owned()).ok();
+                to.send(text.to_owned()).map_err(io::Error::other)
             });
         });
         (LogWriter { place: LogPlace::default(), queue: Some(queue), lost }, lines, go)
@@ -172,6 +192,25 @@ mod tests {
         assert_eq!(whole + lost, 100, "{lines:?}");
         assert!((4..=6).contains(&whole), "{lines:?}");
         assert_eq!(lines.first().map(String::as_str), Some("0\n"));
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_takes_are_counted_and_told_when_there_is_room() {
+        let (queue, tasks) = sync_channel(100);
+        for number in 0..8 {
+            queue.send(LogTask::Line(LogStream::Output, format!("{number}\n"))).unwrap();
+        }
+        drop(queue);
+        let written = Mutex::new(Vec::new());
+        run(&tasks, &AtomicU64::new(0), |_, text| {
+            if ["2\n", "3\n", "4\n"].contains(&text) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            written.lock().unwrap().push(text.to_owned());
+            Ok(())
+        });
+        let told = "3 lines of the log are lost: no storage space\n";
+        assert_eq!(written.into_inner().unwrap(), ["0\n", "1\n", "5\n", told, "6\n", "7\n"]);
     }
 
     #[test]
