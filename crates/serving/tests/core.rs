@@ -331,7 +331,7 @@ fn warm_up_runs_on_every_instance_before_the_model_is_ready_and_does_not_count()
     fs::create_dir_all(folder.0.join("m/warmup")).unwrap();
     fs::write(folder.0.join("m/warmup/two"), (-2_i32).to_le_bytes()).unwrap();
     let reason = start(&folder).load_failures().remove(0).reason;
-    assert_eq!(reason, "Unsupported: failed to run warmup sample 's': asked to fail");
+    assert_eq!(reason, "Unsupported: failed to run warmup sample 's': asked to fail; ");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod backend_names;
 mod control;
 mod core;
 mod core_ml;
+mod instance_updates;
 mod interrupts;
 mod latency_targets;
 mod messages;

@@ -23,7 +23,7 @@ use crate::python::{
 const START: &str = "6";
 
 /// Its worker ends when it is asked with a number below 0, with -2 after it has removed the backend's own files, and the
-/// next one hangs and leaves its number, once there is a file `hang` beside the model.
+/// next one hangs and leaves its number, once there is a file `hang` beside the model. Asked with -3 it answers its number.
 const MODEL: &str = "import os, shutil, time
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -44,9 +44,10 @@ class TritonPythonModel:
             value = request.inputs()[0].as_numpy()[0]
             if value == -2:
                 shutil.rmtree(os.path.dirname(pb_utils.__file__))
-            if value < 0:
+            if value in (-1, -2):
                 os._exit(1)
-            answers.append(pb_utils.InferenceResponse([]))
+            number = np.array([os.getpid()], np.int32)
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor('OUT', number)] if value == -3 else []))
             sender = request.get_response_sender()
             if DECOUPLED:
                 sender.send(answers[-1], pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -58,6 +59,10 @@ struct Restarted(PythonModels);
 
 impl Restarted {
     fn new(decoupled: bool) -> Option<Self> {
+        Self::with_patience(decoupled, START)
+    }
+
+    fn with_patience(decoupled: bool, seconds: &str) -> Option<Self> {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
@@ -65,7 +70,7 @@ impl Restarted {
         );
         let word = if decoupled { "True" } else { "False" };
         write_model(folder.path(), "m", &config, &format!("{MODEL}\nDECOUPLED = {word}\n"));
-        let settings = [("python-executable", python), ("stub-timeout-seconds", START)];
+        let settings = [("python-executable", python), ("stub-timeout-seconds", seconds)];
         let backend = Arc::new(PythonBackend::default());
         Some(Self(PythonModels::start(folder, vec![backend], &settings)))
     }
@@ -144,4 +149,33 @@ fn a_worker_starts_again_where_somebody_has_removed_the_backends_files() {
         assert!(lost.result.unwrap_err().message.contains("is not healthy"));
         answer(&served.send(1)).result.unwrap();
     }
+}
+
+#[test]
+fn a_worker_that_a_signal_has_stopped_is_followed_by_another() {
+    let asked: Vec<_> = [false, true]
+        .into_iter()
+        .map(|decoupled| std::thread::spawn(move || stopped(decoupled)))
+        .collect();
+    asked.into_iter().for_each(|one| one.join().unwrap());
+}
+
+fn stopped(decoupled: bool) {
+    let Some(served) = Restarted::with_patience(decoupled, "3") else { return };
+    let pid = |from: &Receiver<SinkAnswer>| {
+        let response = answer(from).result.unwrap().unwrap();
+        response.outputs[0].tensor.to_vec::<i32>().unwrap()[0].to_string()
+    };
+    let first = pid(&served.send(-3));
+    assert!(Command::new("kill").args(["-STOP", &first]).status().unwrap().success());
+    let lost = answer(&served.send(1)).result.unwrap_err();
+    assert!(lost.message.contains("did not answer in time and was ended"), "{lost}");
+    ends(&first);
+    assert_ne!(pid(&served.send(-3)), first);
+    // One that goes on in time loses nothing.
+    let second = pid(&served.send(-3));
+    assert!(Command::new("kill").args(["-STOP", &second]).status().unwrap().success());
+    let waiting = served.send(-3);
+    assert!(Command::new("kill").args(["-CONT", &second]).status().unwrap().success());
+    assert_eq!(pid(&waiting), second);
 }

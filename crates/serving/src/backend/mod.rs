@@ -22,6 +22,7 @@ use galatea_tensor::OrderedMap;
 pub use self::host::{CalledModel, HostLink, LoadOverrides, ModelHost, UnloadDependents};
 pub use self::kernel_tuner::{AutoTuning, KernelTuner, KernelTuningPolicy};
 use self::llm::ResidentCheckpoint;
+use crate::config::inference::ModelInstanceGroup;
 use crate::config::{MetalConfig, ModelConfig};
 pub use crate::config::{ModelIo, ModelTensor, StateBinding};
 use crate::error::ServingError;
@@ -219,6 +220,11 @@ pub trait BackendModel: Send + Sync {
     /// measured. Asked for when all instances are made.
     fn kernel_tuner(&self, _config: &ModelConfig) -> Option<Arc<dyn KernelTuner>> {
         None
+    }
+
+    /// Whether it can make the instances of these groups, where nothing else of the configuration has changed.
+    fn seats_groups(&self, _groups: &[ModelInstanceGroup]) -> bool {
+        true
     }
 
     /// Makes an instance.

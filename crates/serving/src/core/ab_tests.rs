@@ -59,7 +59,9 @@ impl Core {
                 continue;
             }
             let counters = match self.serving(&polled.id, version) {
-                Some(serving) if change.of(version) != ChangeExtent::Model => {
+                Some(serving)
+                    if change.of(version, &serving.context.config) != ChangeExtent::Model =>
+                {
                     Arc::clone(&serving.context.statistics)
                 }
                 _ => polled.counters.get(&version).cloned().unwrap_or_default(),
@@ -94,8 +96,10 @@ impl Core {
         let models = self.models();
         let same = models.ab_test(&polled.id).is_some_and(|live| live.test.plan() == plan);
         let stays = |variant: &VariantPlan| {
-            let serves = models.ready_of(&polled.id).any(|(number, _)| number == variant.version);
-            serves && change.of(variant.version) == ChangeExtent::Nothing
+            let mut ready = models.ready_of(&polled.id);
+            ready.find(|(number, _)| *number == variant.version).is_some_and(|(number, serving)| {
+                change.of(number, &serving.context.config) == ChangeExtent::Nothing
+            })
         };
         same && plan.variants.iter().all(stays)
     }

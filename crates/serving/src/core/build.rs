@@ -11,7 +11,7 @@ use super::arithmetic::VersionArithmetic;
 use super::backend_names::unknown_backend;
 use super::ensembles::EnsembleSteps;
 use super::load_record::PolledModel;
-use super::loaded::{LoadedVersion, OutputLabels, VersionExecutor, next_load};
+use super::loaded::{InstanceMaker, LoadedVersion, OutputLabels, VersionExecutor, next_load};
 use super::seats::{SeatsWanted, TakenSeats, placements};
 use super::spare_instances::SpareInstances;
 use crate::backend::{BackendModel, HostLink, ModelBackend, ModelFiles, PlacementKind};
@@ -25,7 +25,7 @@ use crate::latency::LatencyRecorder;
 use crate::latency_target::LatencyTargets;
 use crate::payload::{ContextObservers, ExecutionContext};
 use crate::repository::{self, ModelId};
-use crate::schedule;
+use crate::schedule::{self, InstanceMoves};
 use crate::sequence::SequencePlan;
 use crate::statistics::StatisticsRecorder;
 use crate::validate::RequestChecker;
@@ -122,8 +122,9 @@ impl Core {
         let metal = &core_fields(backend.as_ref(), &files);
         let default_max_batch_size = metal.completed_batch(max_batch_size(&files.settings)?);
         let before = polled.before.get(&version);
-        let reused = before.and_then(|before| before.spares.as_ref()).map(|all| all.model());
-        let model: Arc<dyn BackendModel> = match &reused {
+        let reused = before.and_then(|before| before.model.as_ref()).map(|maker| &maker.0);
+        let reused = reused.filter(|model| model.seats_groups(&config.instance_group));
+        let model: Arc<dyn BackendModel> = match reused {
             Some(model) => Arc::clone(model),
             None => Arc::from(backend.load(&files)?),
         };
@@ -146,14 +147,14 @@ impl Core {
             gpus: self.options.gpus,
         };
         let before = before.filter(|_| reused.is_some());
-        let TakenSeats { seats, kept } = wanted.seats(model.as_ref(), before.map(Arc::as_ref))?;
+        let TakenSeats { seats, moves } = wanted.seats(model.as_ref(), before.map(Arc::as_ref))?;
         let statistics = polled.counters.get(&version).cloned().unwrap_or_default();
         let context = self.context(&config, version, statistics);
         let hold = schedule::HoldUntil {
             requests: self.options.delay_scheduler,
             backlog: self.options.backlog_delay_scheduler,
         };
-        let scheduler = schedule::for_config(&config, seats.len(), hold);
+        let scheduler = schedule::for_config(&config, moves.seated, hold);
         let ordered = schedule::preserves_ordering(&config);
         let handle =
             self.driver.add(&context, scheduler, goals.admission, ordered, sequences, seats)?;
@@ -168,6 +169,7 @@ impl Core {
         let kernels = model.kernel_tuner(&context.config);
         let checker = RequestChecker::new(&config).with_goals(goals);
         let checker = checker.leaving_missing(model.sees_missing_inputs());
+        let maker = Some(InstanceMaker(Arc::clone(&model)));
         let spares = self.spares(model, &context);
         Ok(LoadedVersion {
             id: polled.id.clone(),
@@ -185,7 +187,8 @@ impl Core {
             tending,
             kernels,
             left: AtomicBool::new(false),
-            kept,
+            model: maker,
+            moves,
         })
     }
 
@@ -317,7 +320,8 @@ impl Core {
             kernels: None,
             checkpoint: None,
             left: AtomicBool::new(false),
-            kept: Vec::new(),
+            model: None,
+            moves: InstanceMoves::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 use galatea_tensor::OrderedSet;
 
 use super::load_record::{LoadRecord, ModelSource, PolledModel};
-use crate::config::ModelConfig;
+use crate::config::{self, ModelConfig};
 use crate::repository::FolderStamp;
 
 /// How much of a version has to be made anew.
@@ -21,6 +21,8 @@ pub(super) enum ChangeExtent {
 #[derive(Debug)]
 pub(super) struct ModelChange {
     config: ChangeExtent,
+    /// The configuration now, with its defaults.
+    now: Option<ModelConfig>,
     /// Versions whose files are the same.
     same_files: OrderedSet<i64>,
 }
@@ -28,7 +30,7 @@ pub(super) struct ModelChange {
 impl ModelChange {
     /// Nothing is as it was.
     pub(super) fn everything() -> Self {
-        Self { config: ChangeExtent::Model, same_files: OrderedSet::new() }
+        Self { config: ChangeExtent::Model, now: None, same_files: OrderedSet::new() }
     }
 
     pub(super) fn between(
@@ -44,14 +46,26 @@ impl ModelChange {
         };
         let same =
             |version: &i64| before.stamps.versions.get(version) == stamps.versions.get(version);
+        let mut now = polled.config.clone();
+        config::normalise(&mut now);
         Self {
+            now: Some(now),
             config: extent(&before.config, &polled.config),
             same_files: polled.versions.iter().copied().filter(same).collect(),
         }
     }
 
-    pub(super) fn of(&self, version: i64) -> ChangeExtent {
-        if self.same_files.contains(&version) { self.config } else { ChangeExtent::Model }
+    /// Compares with a version that serves, of which `completed` is the configuration.
+    pub(super) fn of(&self, version: i64, completed: &ModelConfig) -> ChangeExtent {
+        let Some(now) = self.now.as_ref().filter(|_| self.same_files.contains(&version)) else {
+            return ChangeExtent::Model;
+        };
+        // A client may give back what it was shown, which has all that the model has completed.
+        let shown = || extent(completed, now);
+        match self.config {
+            ChangeExtent::Model if shown() != ChangeExtent::Model => ChangeExtent::Instances,
+            known => known,
+        }
     }
 }
 

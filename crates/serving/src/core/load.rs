@@ -266,7 +266,7 @@ impl Core {
         let mut failures = String::new();
         for version in polled.versions.clone() {
             if let Some(serving) = self.serving(&polled.id, version) {
-                match change.of(version) {
+                match change.of(version, &serving.context.config) {
                     ChangeExtent::Nothing => {
                         serving.adopt_policy(&polled.config);
                         continue;
@@ -313,14 +313,14 @@ impl Core {
         let mut overtaken = Ok(());
         for (version, loaded) in built {
             let took = loaded.load_duration.as_secs_f64();
-            let kept = loaded.kept.clone();
+            let serving = Arc::clone(&loaded);
             match self.write_models(|models| models.serve(id, version, epoch, loaded)) {
                 Ok(before) => {
                     tracing::info!(model = %id, version, "loaded in {took:.3} s");
                     if let Some(before) = before {
-                        before.hand_over(&kept);
                         drain(before, || {});
                     }
+                    serving.resume();
                 }
                 Err(loaded) => {
                     loaded.give_back();

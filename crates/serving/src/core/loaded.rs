@@ -11,7 +11,7 @@ use super::arithmetic::VersionArithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
 use super::spare_instances::SpareInstances;
 use crate::backend::llm::ResidentCheckpoint;
-use crate::backend::{BackgroundTuner, KernelTuner};
+use crate::backend::{BackendModel, BackgroundTuner, KernelTuner};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
@@ -25,6 +25,7 @@ use crate::repository::ModelId;
 use crate::request::{
     CorrelationId, InferenceRequest, InferenceResponse, ResponseSink, SinkAnswer,
 };
+use crate::schedule::InstanceMoves;
 use crate::statistics::{FailureReason, GoalCounts, ModelMetricsRow, ModelStatistics};
 use crate::trace;
 use crate::validate::{RequestChecker, RequestFault};
@@ -68,17 +69,20 @@ pub(super) struct LoadedVersion {
     pub(super) checkpoint: Option<Arc<ResidentCheckpoint>>,
     /// Whether it is out of service, or another load has taken its place.
     pub(super) left: AtomicBool,
-    /// Instances that it has from the version before, by their places there and here.
-    pub(super) kept: Vec<KeptInstance>,
+    /// Maker of its instances; none for an ensemble.
+    pub(super) model: Option<InstanceMaker>,
+    /// Places of the instances that it has from the version before.
+    pub(super) moves: InstanceMoves,
 }
 
-/// An instance that goes on when its version is given others beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeptInstance {
-    /// Place in the version before.
-    pub(super) from: usize,
-    /// Place in the new version.
-    pub(super) to: usize,
+/// A model that makes instances, also for the version that follows where nothing but their number changes.
+#[derive(Clone)]
+pub(super) struct InstanceMaker(pub(super) Arc<dyn BackendModel>);
+
+impl std::fmt::Debug for InstanceMaker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InstanceMaker")
+    }
 }
 
 /// Hands a request to a version, and if that leaves the service meanwhile, to its successor, which `find` gives.
@@ -276,17 +280,33 @@ impl LoadedVersion {
         }))
     }
 
-    /// The version that took its place goes on with these instances.
-    pub(super) fn hand_over(&self, kept: &[KeptInstance]) {
+    /// Goes on with the instances of the version before that are its own now, with what waits there and with sequences.
+    /// Nobody has handed a request to this version before.
+    pub(super) fn take_over(&self, before: &Self) {
+        let (VersionExecutor::Instances(own), VersionExecutor::Instances(old)) =
+            (&self.executor, &before.executor)
+        else {
+            return;
+        };
+        if self.moves.instances > 0 && !self.moves.places.is_empty() {
+            let taken = self.moves.places.iter().enumerate();
+            let taken = taken.filter_map(|(from, to)| to.map(|_| from));
+            old.hand_over(&taken.collect::<Vec<_>>());
+            own.take_over(old, self.moves.clone());
+        }
+    }
+
+    /// Begins with what it has taken over, and waits for the end of instances that nothing needs any more.
+    pub(super) fn resume(&self) {
         if let VersionExecutor::Instances(handle) = &self.executor {
-            handle.hand_over(&kept.iter().map(|kept| kept.from).collect::<Vec<_>>());
+            handle.resume();
         }
     }
 
     /// The version before goes on with the instances that this one was to have.
     pub(super) fn give_back(&self) {
         if let VersionExecutor::Instances(handle) = &self.executor {
-            handle.hand_over(&self.kept.iter().map(|kept| kept.to).collect::<Vec<_>>());
+            handle.hand_over(&self.moves.places.iter().copied().flatten().collect::<Vec<_>>());
         }
     }
 

@@ -149,6 +149,10 @@ impl ModelTable {
         loaded: Arc<LoadedVersion>,
     ) -> Result<Option<Arc<LoadedVersion>>, Arc<LoadedVersion>> {
         let Some(entry) = self.current(id, epoch) else { return Err(loaded) };
+        if let Some(VersionEntry::Ready(before)) = entry.versions.get(&version) {
+            // Before anybody finds it, so that no request of a sequence comes before the sequence.
+            loaded.take_over(before);
+        }
         let before = entry.versions.insert(version, VersionEntry::Ready(loaded));
         let before = match before {
             Some(VersionEntry::Ready(before)) => Some(before),

@@ -80,11 +80,6 @@ impl SpareInstances {
         Arc::new(Self { model, graph, placement, context, turns, sequences, state })
     }
 
-    /// The model, for a version that is given other instances.
-    pub(super) fn model(&self) -> Arc<dyn BackendModel> {
-        Arc::clone(&self.model)
-    }
-
     /// Whether the request is for a spare instance.
     ///
     /// # Errors

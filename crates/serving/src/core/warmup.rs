@@ -25,45 +25,58 @@ const MAX_INPUT_BYTES: usize = 1 << 30;
 /// # Errors
 /// With the first sample that cannot be made or that the model answers with an error.
 pub(super) fn run(
-    model_dir: &Path,
-    config: &Arc<ModelConfig>,
-    sequences: Option<&Arc<SequencePlan>>,
+    wanted: &WarmupPlace<'_>,
     instance: &mut dyn ModelInstance,
 ) -> Result<(), ServingError> {
-    for sample in &config.model_warmup {
-        run_sample(model_dir, config, sequences, sample, instance).map_err(|error| {
-            ServingError::new(
-                error.code,
-                format!("failed to run warmup sample '{}': {}", sample.name, error.message),
-            )
+    for sample in &wanted.config.model_warmup {
+        run_sample(wanted, sample, instance).map_err(|error| {
+            // As in Triton, which lists what each response of the sample says.
+            let text =
+                format!("failed to run warmup sample '{}': {}; ", sample.name, error.message);
+            ServingError::new(error.code, text)
         })?;
     }
     Ok(())
 }
 
+/// Place of the warm-up: a model and the name of one of its instances.
+pub(super) struct WarmupPlace<'a> {
+    /// Folder of the model.
+    pub(super) model_dir: &'a Path,
+    /// Completed configuration.
+    pub(super) config: &'a Arc<ModelConfig>,
+    pub(super) sequences: Option<&'a Arc<SequencePlan>>,
+    /// Name of the instance.
+    pub(super) instance: &'a str,
+}
+
 fn run_sample(
-    model_dir: &Path,
-    config: &Arc<ModelConfig>,
-    sequences: Option<&Arc<SequencePlan>>,
+    wanted: &WarmupPlace<'_>,
     sample: &ModelWarmup,
     instance: &mut dyn ModelInstance,
 ) -> Result<(), ServingError> {
+    let &WarmupPlace { model_dir, config, sequences, instance: name } = wanted;
     let items = sample.batch_size.max(1);
     // A request of a sequence is one item, so that a batch of them is several requests.
     let (copies, rows) = if sequences.is_some() { (items, 1) } else { (1, items) };
     let mut request =
         InferenceRequest { model_name: config.name.clone(), ..InferenceRequest::default() };
     let is_made = |name: &String| sequences.is_some_and(|plan| plan.makes(name));
-    for (name, input) in sample.inputs.iter().filter(|(name, _)| !is_made(name)) {
-        let given = input_tensor(model_dir, config, rows, name, input).map_err(|error| {
-            ServingError::new(error.code, format!("input '{name}': {}", error.message))
+    for (input_name, input) in sample.inputs.iter().filter(|(name, _)| !is_made(name)) {
+        let given = input_tensor(model_dir, config, rows, input_name, input).map_err(|error| {
+            ServingError::new(error.code, format!("input '{input_name}': {}", error.message))
         })?;
         request.inputs.push(given);
     }
     let ticket = RequestChecker::new(config).check(&mut request)?;
     // Statistics of its own, so that warm-up does not count.
     let context = ExecutionContext::new(&config.name, 0, Arc::clone(config));
-    for _ in 0..sample.count.max(1) {
+    for iteration in 1..=sample.count.max(1) {
+        tracing::debug!(
+            "model '{}' instance {name} is running warmup sample '{}' for iteration {iteration}",
+            config.name,
+            sample.name
+        );
         let (to, from) = channel();
         let active = (0..usize::try_from(copies).unwrap_or(1)).map(|slot| {
             let to = to.clone();

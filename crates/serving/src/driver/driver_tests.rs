@@ -45,6 +45,7 @@ fn recorded_handle(
         instance: SeatedInstance::new(instance),
         limits: None,
         device: ResourceDevice::Host,
+        leaves: false,
     };
     let instances: Vec<InstanceSeat> = instances.into_iter().enumerate().map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();

@@ -67,6 +67,7 @@ fn rig(driver: &LaneDriver, scheduler: Box<dyn RequestScheduler>, takes: Duratio
         instance: SeatedInstance::new(instance),
         limits: None,
         device: ResourceDevice::Host,
+        leaves: false,
     };
     let handle =
         driver.add(&context, scheduler, AdmissionRule::All, false, None, vec![seat]).unwrap();

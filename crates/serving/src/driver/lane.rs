@@ -2,12 +2,16 @@
 //! brings an event (a request, the end of an execution, a cancellation, the time) follows the policy itself, so a
 //! request goes from its front end's thread to the instance's without a thread in between.
 
+mod limited;
+mod succession;
+
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use self::succession::{InstanceSeating, LaneHeir};
 use super::RefusedRequest;
 use super::gate::InstanceGate;
 use super::inline::{InlineEligibility, InlineGuard, MAX_ROUNDS};
@@ -60,6 +64,7 @@ struct LaneState {
     allowed: Option<Vec<bool>>,
     /// Implicit state of the sequence in each slot of each instance.
     kept: HashMap<(usize, usize), Arc<SequenceState>>,
+    seating: InstanceSeating,
     phase: LanePhase,
 }
 
@@ -78,6 +83,8 @@ pub(super) struct ModelLane {
     instances: Vec<SeatedInstance>,
     /// Instances that another lane has taken over, which hear nothing of the end of this one.
     handed_over: Mutex<Vec<usize>>,
+    /// The lane that goes on with what this one has, if there is one.
+    heir: OnceLock<LaneHeir>,
     /// One for each instance, where resources limit executions.
     gates: Vec<InstanceGate>,
     /// Whether the phase is `Closed`, for those who must not wait for the lock.
@@ -134,6 +141,8 @@ pub(super) struct LanePolicy {
     /// Answers leave in the order of the requests.
     pub(super) ordered: bool,
     pub(super) sequences: Option<Arc<SequencePlan>>,
+    /// Number of instances that take new work. Those behind them end what the lane before has begun on them.
+    pub(super) seated: usize,
 }
 
 impl ModelLane {
@@ -146,10 +155,11 @@ impl ModelLane {
         instances: Vec<SeatedInstance>,
         gates: Vec<InstanceGate>,
     ) -> Arc<Self> {
-        let LanePolicy { scheduler, admission, ordered, sequences } = policy;
+        let LanePolicy { scheduler, admission, ordered, sequences, seated } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
-        let takes = matches!(instances.as_slice(), [instance] if instance.pipelines);
+        let stay = instances.get(..seated).unwrap_or(&instances);
+        let takes = matches!(stay, [instance] if instance.pipelines);
         let early = match takes && admission == AdmissionRule::All && !limited {
             true => scheduler.early(),
             false => PipelineDepth::Never,
@@ -173,6 +183,7 @@ impl ModelLane {
                 following: 0,
                 allowed: limited.then(|| vec![false; count]),
                 kept: HashMap::new(),
+                seating: InstanceSeating::new(count),
                 phase: LanePhase::Open,
             }),
             gates,
@@ -183,6 +194,7 @@ impl ModelLane {
             admission,
             times: ExecutionTimes::default(),
             handed_over: Mutex::default(),
+            heir: OnceLock::new(),
             instances,
             calls: (0..count).map(|_| Condvar::new()).collect(),
             ended: Condvar::new(),
@@ -302,10 +314,7 @@ impl ModelLane {
             let Some(payload) = next.take() else { return };
             self.execute(instance, payload);
             let mut effects = LaneEffects::default();
-            let mut state = self.state();
-            if let Some(free) = state.free.get_mut(instance) {
-                *free = true;
-            }
+            let mut state = self.idle(instance);
             self.settle(&mut state, self.timer.now(), &mut effects);
             let mine = effects.calls.iter().position(|&called| called == instance);
             if let Some(at) = mine.filter(|_| round < MAX_ROUNDS) {
@@ -400,6 +409,10 @@ impl ModelLane {
         let now = self.timer.now();
         let mut effects = LaneEffects::default();
         let mut state = self.state();
+        if let Some(heir) = self.heir.get() {
+            drop(state);
+            return heir.lane.cancel(id);
+        }
         for id in state.scheduler.cancel(id, now) {
             if let Some(request) = state.waiting.remove(&id) {
                 let error = ServingError::cancelled("Request cancelled");
@@ -421,6 +434,9 @@ impl ModelLane {
         self.settle(&mut state, now, &mut effects);
         drop(state);
         self.apply(effects);
+        if let Some(heir) = self.heir.get() {
+            heir.lane.inherited_released(id);
+        }
     }
 
     /// A dispatched request has to run once more.
@@ -428,6 +444,10 @@ impl ModelLane {
         let now = self.timer.now();
         let mut effects = LaneEffects::default();
         let mut state = self.state();
+        if let Some(heir) = self.heir.get() {
+            drop(state);
+            return heir.lane.reschedule(id, request);
+        }
         if state.phase == LanePhase::Closed || !state.scheduler.reschedule(id, now) {
             drop(state);
             let text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but its scheduler does not \
@@ -445,10 +465,7 @@ impl ModelLane {
         if let Some(gate) = self.gates.get(instance) {
             return self.next_through(instance, gate);
         }
-        let mut state = self.state();
-        if let Some(free) = state.free.get_mut(instance) {
-            *free = true;
-        }
+        let mut state = self.idle(instance);
         loop {
             if let Some(work) = state.work.get_mut(instance).and_then(Option::take) {
                 return Some(work);
@@ -467,92 +484,11 @@ impl ModelLane {
                 state = self.state();
                 continue;
             }
-            if state.phase == LanePhase::Closed {
+            if state.phase == LanePhase::Closed || state.seating.has_left(instance) {
                 return None;
             }
             let call = self.calls.get(instance)?;
             state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Takes the [`next`](Self::next) batch where resources limit executions: the instance asks for them when there is work, and
-    /// the policy decides on its batch once it has them.
-    fn next_through(&self, instance: usize, gate: &InstanceGate) -> Option<BatchPayload> {
-        let mut state = self.state();
-        if let Some(free) = state.free.get_mut(instance) {
-            *free = true;
-        }
-        gate.leave(state.scheduler.pending() > 0);
-        loop {
-            let mut effects = LaneEffects::default();
-            self.settle(&mut state, self.timer.now(), &mut effects);
-            let closed = state.phase == LanePhase::Closed;
-            let has_work = state.scheduler.pending() > 0;
-            if !closed {
-                // Whoever brought the work has called everybody.
-                effects.calls.clear();
-            }
-            if closed || has_work || !effects.is_empty() {
-                drop(state);
-                self.apply(effects);
-                if closed {
-                    gate.leave_unused();
-                    return None;
-                }
-                if has_work && gate.pass(|| self.closed.load(Ordering::Acquire)) {
-                    match self.decide_for(instance) {
-                        LaneDecision::Run(work) => return Some(work),
-                        LaneDecision::Wait(locked) => {
-                            gate.leave_unused();
-                            state = locked;
-                        }
-                        LaneDecision::Again => {
-                            gate.leave_unused();
-                            state = self.state();
-                            continue;
-                        }
-                    }
-                } else {
-                    state = self.state();
-                    continue;
-                }
-            } else {
-                // What it may have been given in advance must not rest with it.
-                gate.leave_unused();
-            }
-            // The lane may have closed while this instance passed its gate.
-            if state.phase == LanePhase::Closed {
-                return None;
-            }
-            let call = self.calls.get(instance)?;
-            state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Lets the policy decide while this instance is the one that may run.
-    fn decide_for(&self, instance: usize) -> LaneDecision<'_> {
-        let allow = |state: &mut LaneState, may: bool| {
-            let allowed = state.allowed.as_mut().and_then(|allowed| allowed.get_mut(instance));
-            if let Some(allowed) = allowed {
-                *allowed = may;
-            }
-        };
-        let mut effects = LaneEffects::default();
-        let mut state = self.state();
-        allow(&mut state, true);
-        self.settle(&mut state, self.timer.now(), &mut effects);
-        allow(&mut state, false);
-        let work = state.work.get_mut(instance).and_then(Option::take);
-        if state.phase != LanePhase::Closed {
-            effects.calls.clear();
-        }
-        match work {
-            None if effects.is_empty() => LaneDecision::Wait(state),
-            work => {
-                drop(state);
-                self.apply(effects);
-                work.map_or(LaneDecision::Again, LaneDecision::Run)
-            }
         }
     }
 
@@ -561,6 +497,7 @@ impl ModelLane {
         if state.phase == LanePhase::Closed {
             return;
         }
+        state.dismiss(&mut effects.calls);
         loop {
             let masked: Option<Vec<bool>> = state.allowed.as_ref().map(|allowed| {
                 state.free.iter().zip(allowed).map(|(&free, &allowed)| free && allowed).collect()
@@ -578,6 +515,7 @@ impl ModelLane {
                 ScheduleDecision::Idle => break,
             }
         }
+        state.dismiss(&mut effects.calls);
         if state.allowed.is_some() && state.scheduler.pending() > 0 {
             effects.calls.extend(0..self.calls.len());
         }
@@ -586,7 +524,7 @@ impl ModelLane {
         if state.phase == LanePhase::Draining
             && state.waiting.is_empty()
             && state.following == 0
-            && state.free.iter().all(|&free| free)
+            && state.is_at_rest()
         {
             state.phase = LanePhase::Closed;
             self.closed.store(true, Ordering::Release);

@@ -20,7 +20,7 @@ use crate::latency_target::AdmissionRule;
 use crate::payload::{ActiveRequest, ExecutionContext};
 use crate::rate_limiter::{ResourceDevice, ResourceLimit};
 use crate::request::{InferenceRequest, ResponseSink};
-use crate::schedule::{RequestScheduler, ScheduleTicket, SequenceMark};
+use crate::schedule::{InstanceMoves, RequestScheduler, ScheduleTicket, SequenceMark};
 use crate::sequence::SequencePlan;
 use gate::RateLimiterGates;
 pub(crate) use inline::is_inside;
@@ -66,6 +66,8 @@ pub struct InstanceSeat {
     pub limits: Option<ModelRateLimiter>,
     /// Where these resources are.
     pub device: ResourceDevice,
+    /// It only ends what another version has begun on it; such ones come last.
+    pub leaves: bool,
 }
 
 impl fmt::Debug for InstanceSeat {
@@ -115,9 +117,10 @@ impl LaneDriver {
                 through.push(gates.gate(seat.limits.as_ref(), seat.device)?);
             }
         }
+        let seated = seats.iter().filter(|seat| !seat.leaves).count();
         let (names, instances): (Vec<String>, Vec<_>) =
             seats.into_iter().map(|seat| (seat.name, seat.instance)).unzip();
-        let policy = LanePolicy { scheduler, admission, ordered, sequences };
+        let policy = LanePolicy { scheduler, admission, ordered, sequences, seated };
         let lane = ModelLane::new(number, context, &self.timer, policy, instances, through);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
@@ -215,6 +218,25 @@ impl DriverHandle {
         self.lane.hand_over(instances);
     }
 
+    /// Goes on with all that another version has, which takes no more requests: its policy, its waiting requests and its
+    /// instances. [`resume`](Self::resume) begins with the work.
+    pub(crate) fn take_over(&self, before: &Self, moves: InstanceMoves) {
+        self.lane.take_over(&before.lane, moves);
+        // Whoever takes a number of the other version from now on is refused there.
+        self.next_id.fetch_max(before.next_id.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Begins with work that was taken over, and waits until instances have gone that nothing needs any more.
+    pub(crate) fn resume(&self) {
+        self.lane.resume();
+        self.lane.wait_dismissed();
+    }
+
+    /// Places of the instances that stay only as long as their sequences do.
+    pub(crate) fn leaving(&self) -> Vec<usize> {
+        self.lane.leaving()
+    }
+
     /// Takes no more requests. Those that were taken run without waiting for company.
     pub fn begin_drain(&self) {
         self.lane.begin_drain();
@@ -251,6 +273,7 @@ fn run_instance(lane: &ModelLane, number: usize) {
     while let Some(payload) = lane.next(number) {
         lane.execute(number, payload);
     }
+    lane.end_seat(number);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::{ModelInstance, ShutdownSignal};
+use crate::backend::{BatchPayload, ModelInstance, ShutdownSignal};
 
 /// An instance, and what its lanes must know of it while it executes.
 #[derive(Clone)]
@@ -29,10 +29,23 @@ impl SeatedInstance {
         }
     }
 
+    /// Ends the instance, which no lane gives a batch any more.
+    pub(super) fn end(&self) {
+        let ended = std::mem::replace(&mut *self.lock(), Box::new(EndedInstance));
+        drop(ended);
+    }
+
     /// Waits until no other lane executes on it.
     pub(super) fn lock(&self) -> MutexGuard<'_, Box<dyn ModelInstance>> {
         self.instance.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The place of an instance that has ended. Its requests would be answered INTERNAL.
+struct EndedInstance;
+
+impl ModelInstance for EndedInstance {
+    fn execute(&mut self, _payload: BatchPayload) {}
 }
 
 impl fmt::Debug for SeatedInstance {

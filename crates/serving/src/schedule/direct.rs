@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::slots::{SequenceSlotId, SlotTable};
 use super::{
-    BatchPlace, HoldUntil, Nanos, QueueExpiry, QueueRefusal, RequestScheduler, ScheduleDecision,
-    ScheduleTicket, ScheduledBatch, SequenceStep, earlier,
+    BatchPlace, HoldUntil, InstanceMoves, Nanos, QueueExpiry, QueueRefusal, RequestScheduler,
+    ScheduleDecision, ScheduleTicket, ScheduledBatch, SequenceStep, earlier,
 };
 use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_sequence_batching::StrategyDirect;
@@ -149,7 +149,7 @@ impl RequestScheduler for DirectScheduler {
         if !expired.is_empty() {
             return ScheduleDecision::Expire(expired, QueueExpiry::Sequence);
         }
-        if self.table.backlogged() > 0 {
+        if self.table.awaits_silence() {
             self.table.reap(now);
         }
         let mut wake = self.table.wake();
@@ -187,6 +187,23 @@ impl RequestScheduler for DirectScheduler {
         let cancelled = self.table.clear(at);
         self.table.settle(at, now);
         cancelled
+    }
+
+    fn reseat(&mut self, moves: &InstanceMoves, now: Nanos) {
+        let mut running = vec![Vec::new(); moves.instances];
+        for (from, mut batch) in std::mem::take(&mut self.running).into_iter().enumerate() {
+            batch.retain_mut(|(id, _)| id.follow(moves));
+            if let Some(place) = moves.to(from).and_then(|to| running.get_mut(to)) {
+                *place = batch;
+            }
+        }
+        self.running = running;
+        self.out.retain(|_, (id, _)| id.follow(moves));
+        self.table.reseat(moves, now);
+    }
+
+    fn holds(&self, instance: usize) -> bool {
+        self.table.holds(instance)
     }
 
     fn drain(&mut self, _now: Nanos) {

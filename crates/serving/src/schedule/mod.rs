@@ -148,6 +148,25 @@ pub enum PipelineDepth {
     Always,
 }
 
+/// Places of a scheduler's instances when it goes on over others.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceMoves {
+    /// New place of each instance; none where it has gone.
+    pub places: Vec<Option<usize>>,
+    /// Instances that there are now.
+    pub instances: usize,
+    /// Number of them that take new work. Those behind them only end the sequences that they have.
+    pub seated: usize,
+}
+
+impl InstanceMoves {
+    /// Returns the new place of an instance.
+    #[must_use]
+    pub fn to(&self, from: usize) -> Option<usize> {
+        self.places.get(from).copied().flatten()
+    }
+}
+
 /// A scheduling policy of one model version.
 pub trait RequestScheduler: Send + Debug {
     /// Takes a request.
@@ -184,6 +203,14 @@ pub trait RequestScheduler: Send + Debug {
 
     /// Nothing more will come: what waits for company goes now, and sequences whose requests have all come are over.
     fn drain(&mut self, _now: Nanos) {}
+
+    /// Goes on over other instances; only policies over sequences know theirs.
+    fn reseat(&mut self, _moves: &InstanceMoves, _now: Nanos) {}
+
+    /// Whether an instance has sequences that only it can go on with.
+    fn holds(&self, _instance: usize) -> bool {
+        false
+    }
 
     /// How many requests wait.
     fn pending(&self) -> usize;

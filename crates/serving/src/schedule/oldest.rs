@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use super::slots::{SequenceSlotId, SlotTable};
 use super::{
-    BatchPlace, DynamicOptions, DynamicScheduler, HoldUntil, Nanos, QueueExpiry, QueueRefusal,
-    RequestScheduler, ScheduleDecision, ScheduleTicket, ScheduledBatch, SequenceStep, earlier,
+    BatchPlace, DynamicOptions, DynamicScheduler, HoldUntil, InstanceMoves, Nanos, QueueExpiry,
+    QueueRefusal, RequestScheduler, ScheduleDecision, ScheduleTicket, ScheduledBatch, SequenceStep,
+    earlier,
 };
 use crate::config::inference::model_sequence_batching::StrategyOldest;
 use crate::config::inference::{ModelDynamicBatching, ModelSequenceBatching};
@@ -17,6 +18,8 @@ pub struct OldestScheduler {
     table: SlotTable,
     /// One for each instance.
     batchers: Vec<DynamicScheduler>,
+    /// Settings of a batcher.
+    options: DynamicOptions,
     /// Requests in a batcher or in execution.
     out: HashMap<u64, OutRequests>,
 }
@@ -55,6 +58,7 @@ impl OldestScheduler {
         Self {
             table: SlotTable::new(config, instances, usize::try_from(candidates).unwrap_or(1)),
             batchers: (0..instances).map(|_| DynamicScheduler::new(options.clone())).collect(),
+            options,
             out: HashMap::new(),
         }
     }
@@ -151,7 +155,7 @@ impl RequestScheduler for OldestScheduler {
         if !expired.is_empty() {
             return ScheduleDecision::Expire(expired, QueueExpiry::Sequence);
         }
-        if self.table.backlogged() > 0 {
+        if self.table.awaits_silence() {
             self.table.reap(now);
             self.feed_refilled(now);
         }
@@ -203,6 +207,24 @@ impl RequestScheduler for OldestScheduler {
         };
         self.feed_refilled(now);
         cancelled
+    }
+
+    fn reseat(&mut self, moves: &InstanceMoves, now: Nanos) {
+        let mut batchers: Vec<DynamicScheduler> =
+            (0..moves.instances).map(|_| DynamicScheduler::new(self.options.clone())).collect();
+        for (from, batcher) in std::mem::take(&mut self.batchers).into_iter().enumerate() {
+            if let Some(place) = moves.to(from).and_then(|to| batchers.get_mut(to)) {
+                *place = batcher;
+            }
+        }
+        self.batchers = batchers;
+        self.out.retain(|_, out| out.at.follow(moves));
+        self.table.reseat(moves, now);
+        self.feed_refilled(now);
+    }
+
+    fn holds(&self, instance: usize) -> bool {
+        self.table.holds(instance)
     }
 
     fn drain(&mut self, now: Nanos) {

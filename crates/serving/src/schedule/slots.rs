@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use galatea_tensor::{OrderedMap, OrderedSet};
 
-use super::{Nanos, QueueRefusal, ScheduleTicket, SequenceMark, SequenceStep};
+use super::{InstanceMoves, Nanos, QueueRefusal, ScheduleTicket, SequenceMark, SequenceStep};
 use crate::config::inference::ModelSequenceBatching;
 use crate::request::CorrelationId;
 
@@ -18,6 +18,15 @@ const DEFAULT_IDLE_US: u64 = 1_000_000;
 pub(super) struct SequenceSlotId {
     pub(super) slot: usize,
     pub(super) instance: usize,
+}
+
+impl SequenceSlotId {
+    /// Moves with its instance; `false` where that has gone.
+    pub(super) fn follow(&mut self, moves: &InstanceMoves) -> bool {
+        let to = moves.to(self.instance);
+        self.instance = to.unwrap_or(self.instance);
+        to.is_some()
+    }
 }
 
 /// A request that has a slot or waits for one.
@@ -67,8 +76,10 @@ pub(super) struct SlotTable {
     /// Slots that were ever given out, by instance: a configuration may allow more than there will ever be.
     slots: Vec<Vec<SequenceSlot>>,
     free: OrderedSet<SequenceSlotId>,
-    /// The first slot that was never given out.
-    fresh: SequenceSlotId,
+    /// The first slot of each instance that was never given out.
+    fresh: OrderedSet<SequenceSlotId>,
+    /// Instances that take new sequences. Those behind them only end the ones that they have.
+    seated: usize,
     /// Slots of each instance.
     limit: usize,
     /// Where further requests of a sequence go. A sequence that has ended is not here, although it may run.
@@ -96,7 +107,8 @@ impl SlotTable {
         Self {
             slots: (0..instances).map(|_| Vec::new()).collect(),
             free: OrderedSet::new(),
-            fresh: SequenceSlotId { slot: 0, instance: 0 },
+            fresh: (0..instances).map(|instance| SequenceSlotId { slot: 0, instance }).collect(),
+            seated: instances,
             limit: slots,
             places: HashMap::new(),
             backlog: OrderedMap::new(),
@@ -213,7 +225,7 @@ impl SlotTable {
         if !mark.start && !self.iterative {
             return Err(QueueRefusal::NotStarted);
         }
-        if self.free.is_empty() && self.fresh.slot >= self.limit {
+        if self.free.is_empty() && self.fresh.is_empty() {
             self.reap(now);
         }
         if self.backlog.is_empty()
@@ -235,21 +247,17 @@ impl SlotTable {
         Ok(SlotPlace::Backlog(self.arrivals))
     }
 
-    /// The free slot that comes first. One that was given out before comes before all that were not.
+    /// The free slot that comes first.
     fn open(&mut self) -> Option<SequenceSlotId> {
-        if let Some(id) = self.free.pop_first() {
-            return Some(id);
+        let fresh = self.fresh.first();
+        if self.free.first().is_some_and(|used| fresh.is_none_or(|fresh| used < fresh)) {
+            return self.free.pop_first();
         }
-        let id = self.fresh;
-        if id.slot >= self.limit {
-            return None;
-        }
-        let instances = self.slots.len();
+        let id = self.fresh.pop_first()?;
         self.slots.get_mut(id.instance)?.push(SequenceSlot::default());
-        self.fresh = match id.instance + 1 {
-            next if next < instances => SequenceSlotId { instance: next, ..id },
-            _ => SequenceSlotId { slot: id.slot + 1, instance: 0 },
-        };
+        if id.slot + 1 < self.limit {
+            self.fresh.insert(SequenceSlotId { slot: id.slot + 1, ..id });
+        }
         Some(id)
     }
 
@@ -298,10 +306,13 @@ impl SlotTable {
     }
 
     fn vacate(&mut self, id: SequenceSlotId, now: Nanos) {
-        let next = self.backlog.pop_first();
+        let stays = id.instance < self.seated;
+        let next = if stays { self.backlog.pop_first() } else { None };
         let fresh = match next {
             None => {
-                self.free.insert(id);
+                if stays {
+                    self.free.insert(id);
+                }
                 SequenceSlot::default()
             }
             Some((number, waiting)) => {
@@ -420,15 +431,54 @@ impl SlotTable {
 
     /// When the table has to be looked at again although nothing happens.
     pub(super) fn wake(&self) -> Option<Nanos> {
-        if self.backlog.is_empty() {
+        if !self.awaits_silence() {
             return None;
         }
         let expires = self.expiries.first().map(|(expires, _)| *expires);
+        let all = !self.backlog.is_empty();
         let idle = self
             .ids()
+            .filter(|id| all || id.instance >= self.seated)
             .filter_map(|id| self.silent_since(id))
             .map(|last| last.saturating_add(self.idle_after));
         expires.into_iter().chain(idle).min()
+    }
+
+    /// Whether something waits for the end of silent sequences: those without a slot, or an instance that leaves.
+    pub(super) fn awaits_silence(&self) -> bool {
+        !self.backlog.is_empty() || self.slots.len() > self.seated
+    }
+
+    /// Whether a sequence has a slot of an instance.
+    pub(super) fn holds(&self, instance: usize) -> bool {
+        self.instance(instance).iter().any(|slot| slot.tenant.is_some())
+    }
+
+    /// Goes on over other instances. Slots move with theirs, and sequences that wait get the slots of new ones.
+    pub(super) fn reseat(&mut self, moves: &InstanceMoves, now: Nanos) {
+        let mut slots: Vec<Vec<SequenceSlot>> = (0..moves.instances).map(|_| Vec::new()).collect();
+        for (from, of_instance) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+            if let Some(place) = moves.to(from).and_then(|to| slots.get_mut(to)) {
+                *place = of_instance;
+            }
+        }
+        self.slots = slots;
+        self.seated = moves.seated;
+        self.places.retain(|_, place| match place {
+            SlotPlace::Slot(id) => id.follow(moves),
+            SlotPlace::Backlog(_) => true,
+        });
+        self.refilled.retain_mut(|id| id.follow(moves));
+        let vacant = |id: &SequenceSlotId| self.slot(*id).is_some_and(|slot| slot.tenant.is_none());
+        self.free = self.ids().filter(|id| id.instance < moves.seated && vacant(id)).collect();
+        let lengths = self.slots.iter().map(Vec::len).take(moves.seated).enumerate();
+        let unopened = lengths.filter(|(_, slot)| *slot < self.limit);
+        self.fresh = unopened.map(|(instance, slot)| SequenceSlotId { slot, instance }).collect();
+        while !self.backlog.is_empty()
+            && let Some(id) = self.open()
+        {
+            self.vacate(id, now);
+        }
     }
 
     /// No more requests come: silent sequences are over, and all that wait will get their slots.

@@ -19,7 +19,9 @@ use galatea_runtime::{
     ExecutionProvider, IoInfo, PaceSource, PlacementOptions, Run, RuntimeError, Session,
     SessionOptions, TuningStep, WatchSource,
 };
-use galatea_tensor::{InterruptibleScope, MappedFileSet, OrderedMap, Tensor, collect_mapped_files};
+use galatea_tensor::{
+    InterruptibleScope, MappedFileSet, OrderedMap, OrderedSet, Tensor, collect_mapped_files,
+};
 
 use self::kernels::GraphKernelTuner;
 pub use self::kernels::expected_rows;
@@ -30,6 +32,7 @@ use super::{
     OperationCounter, PlacementKind, StateBinding,
 };
 use crate::batch;
+use crate::config::inference::ModelInstanceGroup;
 use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::config::{MetalConfig, ModelConfig};
 use crate::error::{ErrorCode, ServingError};
@@ -544,6 +547,14 @@ impl BackendModel for GraphModel {
         let sessions: Vec<_> = sessions.iter().map(|(_, session)| Arc::clone(session)).collect();
         let policy = metal::tuning_policy(&backend.tuning, &files.metal);
         Some(Arc::new(GraphKernelTuner::new(&files.name, &sessions, config, &policy)))
+    }
+
+    fn seats_groups(&self, groups: &[ModelInstanceGroup]) -> bool {
+        // Which providers a session has depends on the devices that are asked for.
+        let devices = |groups: &[ModelInstanceGroup]| -> OrderedSet<(i32, Vec<i32>)> {
+            groups.iter().map(|group| (group.kind, group.gpus.clone())).collect()
+        };
+        devices(groups) == devices(&self.made.files.config.instance_group)
     }
 
     fn instance(

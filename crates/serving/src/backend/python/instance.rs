@@ -309,6 +309,10 @@ impl Drop for FreeInstance {
 fn listen(shared: &InstanceShared, mut reader: MessageReader, mut theirs: WorkerBlocks) {
     loop {
         if let Err(why) = listen_once(shared, &mut reader, &mut theirs) {
+            if matches!(why, WorkerLoss::Late) {
+                // It would go on later, and nobody hears it.
+                reader.process.kill();
+            }
             let over = shared.state().open.is_empty();
             let error = match (&why, over) {
                 // So ends a worker that was asked to.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use galatea_runtime::worker::ProcessGroup;
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use super::bls_socket::BlsSocket;
 use super::locked;
@@ -85,6 +86,15 @@ impl WorkerProcess {
         self.group.has_ended()
     }
 
+    /// Whether a signal has stopped it for longer than its end may take. `since` is when that was first seen.
+    fn is_stuck(&self, since: &mut Option<Instant>) -> bool {
+        if !is_stopped(self.group.number()) {
+            *since = None;
+            return false;
+        }
+        since.get_or_insert_with(Instant::now).elapsed() > self.timeout
+    }
+
     /// Waits until the process has ended, and ends those that it has left behind.
     pub(super) fn wait(&self) {
         self.group.wait();
@@ -159,6 +169,7 @@ impl MessageReader {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
+        let mut stopped = None;
         while self.end - self.start < wanted {
             if self.start + wanted > self.bytes.len() {
                 self.bytes.copy_within(self.start..self.end, 0);
@@ -183,12 +194,24 @@ impl MessageReader {
                     if self.process.has_ended() {
                         return Err(WorkerLoss::Ended("it ended".to_owned()));
                     }
+                    if self.process.is_stuck(&mut stopped) {
+                        tracing::error!(model = %self.process.model, "a worker is stopped by a signal");
+                        return Err(WorkerLoss::Late);
+                    }
                 }
                 Err(error) => return Err(WorkerLoss::Ended(error.to_string())),
             }
         }
         Ok(())
     }
+}
+
+/// Whether a signal has stopped a process of ours, which nothing has told to go on since. A debugger's stops do not count.
+fn is_stopped(process: u32) -> bool {
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let look = || rustix::process::waitid(WaitId::Pid(pid), options);
+    matches!(rustix::io::retry_on_intr(look), Ok(Some(_)))
 }
 
 fn is_timeout(error: &io::Error) -> bool {
