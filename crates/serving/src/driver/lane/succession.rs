@@ -16,7 +16,7 @@ pub(super) struct LaneHeir {
     moves: InstanceMoves,
 }
 
-/// What becomes of an instance beside its work.
+/// State of an instance beside its work.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeatState {
     /// Its thread has asked for work.
