@@ -8,11 +8,19 @@ mod timing;
 
 use std::time::Instant;
 
+use galatea_kernels::bf16::{
+    PackedBf16, ZERO_PAIRS, gemm_bf16, passes_over_zeros, sparse_share_bf16,
+};
 use galatea_kernels::gemm::{
     GemmBlocking, GemmEpilogue, PackedB, PackedSparse, PlainMatrix, SparseLayout, Transposition,
     ZeroPattern, gemm_cut, gemm_sparse,
 };
-use galatea_kernels::{Isa, KernelContext, ProductSize, StridedMatrix, ThreadPool};
+use galatea_kernels::int8::{
+    ByteForm, ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8, sparse_share,
+    zero_group,
+};
+use galatea_kernels::isa::{Bf16Isa, DotIsa};
+use galatea_kernels::{Isa, KernelContext, MatrixSize, ProductSize, StridedMatrix, ThreadPool};
 
 /// Rounds of a comparison.
 const ROUNDS: usize = 100;
@@ -28,7 +36,10 @@ fn main() {
         let exec = KernelContext { pool: &pool, isa };
         for (m, k, n) in shapes_of_arguments().unwrap_or_else(|| shapes.to_vec()) {
             for zeros in BenchZeros::ALL {
-                compare(exec, ProductSize { m, k, n }, zeros);
+                let size = ProductSize { m, k, n };
+                compare(exec, size, zeros);
+                compare_bytes(exec, size, zeros);
+                compare_bf16(exec, size, zeros);
             }
         }
     }
@@ -123,6 +134,89 @@ fn compare(exec: KernelContext<'_>, size: ProductSize, zeros: BenchZeros) {
             1.0 / expected
         );
     }
+}
+
+/// Times of two products that take turns on copies of their weights, in seconds.
+fn turns(copies: usize, mut run: impl FnMut(usize, bool)) -> [f64; 2] {
+    let mut times: [Vec<f64>; 2] = Default::default();
+    for round in 0..ROUNDS {
+        for (sparse, times) in [false, true].into_iter().zip(&mut times) {
+            let begin = Instant::now();
+            run(round % copies, sparse);
+            times.push(begin.elapsed().as_secs_f64());
+        }
+    }
+    times.map(|mut all| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 5]
+    })
+}
+
+/// Prints the times of a product that passes over groups of zeros beside a dense one.
+fn report(name: &str, size: ProductSize, zeros: BenchZeros, full: f64, times: [f64; 2]) {
+    let ProductSize { m, k, n } = size;
+    let [dense, sparse] = times;
+    println!(
+        "{name} {m}x{k}x{n} {zeros:?} groups, {:.0} % full: dense {:.1} us, sparse {:.1} us, {:.2} times as fast",
+        full * 100.0,
+        dense * 1e6,
+        sparse * 1e6,
+        dense / sparse
+    );
+}
+
+/// Weights of bytes, as [`compare`] has them of floats.
+fn compare_bytes(exec: KernelContext<'_>, size: ProductSize, zeros: BenchZeros) {
+    let ProductSize { m, k, n } = size;
+    let dot = DotIsa::of(exec.isa);
+    let is_zero = |row: usize, column: usize| zeros.is_zero(row, column);
+    let full = zero_group(dot)
+        .ok()
+        .and_then(|group| group.full_share(MatrixSize { rows: k, columns: n }, &is_zero));
+    let Some(full) = full else { return };
+    let a = vec![3_u8; m * k];
+    let weight = |row, column| if zeros.is_zero(row, column) { 0 } else { 5 };
+    let first = PackedInt8::pack(dot, k, n, true, weight);
+    let columns = ColumnScales::new(&first, ByteForm { signed: false, zero: 128 }, &[0]);
+    let copies = (FAR_BYTES / (k * n)).clamp(1, 32);
+    let dense = vec![first; copies];
+    let sparse: Vec<_> = dense.iter().cloned().map(PackedInt8::passing_over_zeros).collect();
+    let mut c = vec![0.0_f32; m * n];
+    let times = turns(copies, |at, is_sparse| {
+        let b = if is_sparse { &sparse[at] } else { &dense[at] };
+        let a = QuantizedBytes { data: &a, signed: false, zero: 128 };
+        gemm_int8(exec, m, a, b, &columns, Int8Target::Floats(&mut c));
+    });
+    let star = if sparse_share(full).is_some() { "*" } else { "" };
+    report(&format!("int8 {}{star}", dot.name()), size, zeros, full, times);
+}
+
+/// Weights of BF16, as [`compare`] has them of floats.
+fn compare_bf16(exec: KernelContext<'_>, size: ProductSize, zeros: BenchZeros) {
+    let ProductSize { m, k, n } = size;
+    let isa = Bf16Isa::of(exec.isa);
+    let is_zero = |row: usize, column: usize| zeros.is_zero(row, column);
+    let full = ZERO_PAIRS.full_share(MatrixSize { rows: k, columns: n }, &is_zero);
+    let Some(full) = full.filter(|_| passes_over_zeros(isa, m).is_ok()) else { return };
+    let a = timing::Floats::new(m * k, 0.5);
+    let mut b = timing::Floats::new(k * n, 0.25);
+    for (i, x) in b.iter_mut().enumerate() {
+        if zeros.is_zero(i / n, i % n) {
+            *x = 0.0;
+        }
+    }
+    let copies = (FAR_BYTES / (2 * k * n)).clamp(1, 32);
+    let packed = |_| PackedBf16::pack(k, n, &b, n, Transposition::No);
+    let dense: Vec<PackedBf16> = (0..copies).map(packed).collect();
+    let sparse: Vec<_> = (0..copies).map(|at| packed(at).passing_over_zeros()).collect();
+    let mut c = timing::Floats::new(m * n, 0.0);
+    let none = GemmEpilogue::default();
+    let times = turns(copies, |at, is_sparse| {
+        let b = if is_sparse { &sparse[at] } else { &dense[at] };
+        gemm_bf16(exec, m, &a, k, b, &mut c, n, &none);
+    });
+    let star = if sparse_share_bf16(full).is_some() { "*" } else { "" };
+    report(&format!("bf16 {}{star}", isa.name()), size, zeros, full, times);
 }
 
 /// Shapes from arguments like `128,768,3072`.

@@ -45,7 +45,10 @@ mod math;
 mod matrix;
 mod memory;
 mod pieces;
+#[cfg(test)]
+mod sparse_tests;
 mod tiles;
+mod zero_groups;
 
 pub use activation::ActivationFunction;
 pub use cell::{RealSlice, RealsMut};
@@ -53,6 +56,7 @@ pub use gemm::{GemmEpilogue, MatrixJoin, PackedB, ResidualMatrix, Transposition}
 pub use isa::Isa;
 pub use matrix::{MatrixSize, ProductSize, StridedMatrix};
 pub use threads::{TaskPriority, ThreadPool};
+pub use zero_groups::ZeroGroup;
 
 /// Where a kernel runs: the threads that share its work and the instruction set that does it.
 #[derive(Clone, Copy, Debug)]

@@ -118,6 +118,13 @@ impl AlignedFloats {
     }
 
     /// The memory as bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let len = self.count * size_of::<CacheLine>();
+        // SAFETY: a Line is plain floats without gaps, so the lines are one run of bytes.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), len) }
+    }
+
+    /// The memory as bytes, to be written.
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         let len = self.count * size_of::<CacheLine>();
         // SAFETY: a Line is plain floats without gaps, so the lines are one run of bytes.

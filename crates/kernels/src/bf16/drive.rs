@@ -374,7 +374,7 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
             let mut column = self.column;
             while column < self.column_end {
                 let panel = column / PANEL * layout.steps + block.first;
-                let b = job.b.0.wrapping_add(panel * STEP_BYTES);
+                let b = job.b.data.wrapping_add(panel * STEP_BYTES);
                 let last = depth + 1 == layout.depths;
                 let place = ResultPart {
                     c: job.c.at(self.row * job.c_stride + column),
@@ -397,7 +397,8 @@ impl<A: RowSource> Bf16ProductPart<'_, A> {
                         None => {
                             let steps = block.count;
                             let a_stride = Bf16RowBlocks::stride(steps);
-                            let on = RowsTimesPanel { a, a_stride, b, steps, place };
+                            let full = job.b.full_at(panel);
+                            let on = RowsTimesPanel { a, a_stride, b, full, steps, place };
                             vectors::panel(d, &on, layout.rows);
                         }
                     }

@@ -52,7 +52,7 @@ impl Bf16LinePart<'_, '_> {
             amx: self.amx,
             terms: TileTerms::Bf16,
             a,
-            b: job.b.0.wrapping_add(panel),
+            b: job.b.data.wrapping_add(panel),
             far,
             sums: self.room,
             place: ResultPart {

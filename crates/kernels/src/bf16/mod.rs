@@ -14,8 +14,10 @@ mod drive;
 mod lines;
 mod pack;
 mod panels;
+mod passing;
 mod vectors;
 mod write;
+mod zero_pairs;
 
 use half::bf16;
 
@@ -34,6 +36,7 @@ pub use pack::PackedBf16;
 pub(crate) use pack::{Bf16Panels, PANEL, STEP, STEP_BYTES, TILE};
 use write::JoinedBf16Matrix;
 pub(crate) use write::{Bf16ResultCells, ResultPart};
+pub use zero_pairs::{ZERO_PAIRS, passes_over_zeros, sparse_share_bf16};
 
 /// A matrix of BF16 that joins a product before its activation, as a residual of an [`GemmEpilogue`]
 /// does.

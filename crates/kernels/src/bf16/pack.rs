@@ -1,5 +1,7 @@
 //! The right-hand matrix of a BF16 product, packed once.
 
+use std::sync::Arc;
+
 use crate::gemm::{Transposition, check_matrix};
 use crate::isa::nearest;
 use crate::memory::{AlignedFloats, PackedStorage};
@@ -24,6 +26,8 @@ pub struct PackedBf16 {
     k: usize,
     n: usize,
     data: PackedStorage,
+    /// A bit for each pair of terms that products multiply, where they pass over others.
+    full: Option<Arc<[u16]>>,
 }
 
 impl std::fmt::Debug for PackedBf16 {
@@ -64,7 +68,7 @@ impl PackedBf16 {
                 }
             }
         }
-        Self { k, n, data: PackedStorage::own(data) }
+        Self { k, n, data: PackedStorage::own(data), full: None }
     }
 
     /// How many floats the room of a packed `k` x `n` matrix has.
@@ -77,7 +81,7 @@ impl PackedBf16 {
     /// position `at` on. `None` where the vector ends before, or starts on no cache line there.
     #[must_use]
     pub fn from_data(k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
-        Some(Self { k, n, data: PackedStorage::given(all, at, Self::len(k, n))? })
+        Some(Self { k, n, data: PackedStorage::given(all, at, Self::len(k, n))?, full: None })
     }
 
     /// The packed matrix, two BF16 in the place of an FP32: a whole number of cache lines.
@@ -107,22 +111,38 @@ impl PackedBf16 {
     /// Memory held, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        size_of_val(self.data.as_slice())
+        size_of_val(self.data.as_slice()) + self.full.as_deref().map_or(0, size_of_val)
+    }
+
+    /// With a bit for each pair of terms that products multiply.
+    pub(super) fn with_full(self, full: Vec<u16>) -> Self {
+        Self { full: Some(full.into()), ..self }
     }
 
     pub(crate) fn panels(&self) -> Bf16Panels {
-        Bf16Panels(self.data.as_slice().as_ptr().cast())
+        let full = self.full.as_ref().map_or(std::ptr::null(), |full| full.as_ptr());
+        Bf16Panels { data: self.data.as_slice().as_ptr().cast(), full }
     }
 }
 
 /// The packed matrix as a task sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Bf16Panels(pub(super) *const u8);
+pub(crate) struct Bf16Panels {
+    pub(super) data: *const u8,
+    /// Bits of pairs of terms that are multiplied, for both tiles of each step; null: all are.
+    pub(super) full: *const u16,
+}
 
 impl Bf16Panels {
     /// Panels that lie at `start`.
     pub(crate) fn of(start: *const u8) -> Self {
-        Self(start)
+        Self { data: start, full: std::ptr::null() }
+    }
+
+    /// The bits from a step on, counted over all panels; null where all pairs are multiplied.
+    #[inline(always)]
+    pub(super) fn full_at(&self, step: usize) -> *const u16 {
+        if self.full.is_null() { self.full } else { self.full.wrapping_add(2 * step) }
     }
 }
 

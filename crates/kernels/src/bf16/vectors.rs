@@ -1,6 +1,7 @@
 //! The register tile of vectors: a few rows of A times a panel.
 
 use super::pack::{PANEL, STEP, STEP_BYTES, TILE};
+use super::passing::{PassingRows, passing_tile};
 use super::write::ResultPart;
 use crate::isa::{Bf16Instructions, Bf16Kernel, PairInstructions, Simd};
 use crate::tiles::TileSums;
@@ -13,6 +14,8 @@ pub(super) struct RowsTimesPanel {
     /// Bytes between rows of A.
     pub(super) a_stride: usize,
     pub(super) b: *const u8,
+    /// Bits of the pairs of terms that are multiplied, for both tiles of each step; null: all are.
+    pub(super) full: *const u16,
     pub(super) steps: usize,
     pub(super) place: ResultPart,
 }
@@ -185,7 +188,14 @@ pub(super) unsafe fn panel<D: Bf16Instructions>(d: D, on: &RowsTimesPanel, rows:
         let end = rows * i / tiles;
         let place = on.place.below(start);
         let part = RowsTimesPanel { a: on.a.wrapping_add(start * on.a_stride), place, ..*on };
-        tile(d, &part, end - start, sums.as_mut_ptr());
+        if on.full.is_null() || const { <D::Pairs as PairInstructions>::PRESENT } {
+            tile(d, &part, end - start, sums.as_mut_ptr());
+        } else {
+            let RowsTimesPanel { a, a_stride, b, full, steps, .. } = part;
+            let columns = place.columns;
+            let on = PassingRows { a, a_stride, b, full, steps, columns };
+            passing_tile(d, &on, end - start, sums.as_mut_ptr());
+        }
         let made = TileSums { data: sums.as_ptr(), stride: PANEL, next: TILE };
         // SAFETY: rows start..end of the caller's.
         unsafe { place.write(d.simd(), end - start, made) };

@@ -1,5 +1,6 @@
 //! How an integer product is cut into tasks, and how rows of A come to a tile.
 
+use super::lists::listed_block;
 use super::micro::{Int8Step, block};
 use super::pack::FLIP;
 use super::product::{ByteRows, Int8Product};
@@ -111,7 +112,12 @@ impl<A: ByteRows> DotKernel for Int8ProductPart<'_, A> {
                     width: width.min(job.n - column),
                 };
                 // SAFETY: the panel and the rows are inside the product.
-                unsafe { block(d, &step, rows) };
+                unsafe {
+                    match job.b.lists {
+                        Some(lists) => listed_block(d, &step, lists, column / D::S::LANES, rows),
+                        None => block(d, &step, rows),
+                    }
+                }
                 column += width;
             }
         }

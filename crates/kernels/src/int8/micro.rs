@@ -103,7 +103,13 @@ impl Int8Step {
     /// # Safety
     /// The step has the row and a column of the vector.
     #[inline(always)]
-    unsafe fn finish<D: DotInstructions>(&self, d: D, r: usize, v: usize, sum: <D::S as Simd>::I) {
+    pub(super) unsafe fn finish<D: DotInstructions>(
+        &self,
+        d: D,
+        r: usize,
+        v: usize,
+        sum: <D::S as Simd>::I,
+    ) {
         let column = v * D::S::LANES;
         let columns = self.columns.shifted(column);
         let here = (self.width - column).min(D::S::LANES);

@@ -9,9 +9,11 @@ mod conv;
 mod depthwise;
 mod drive;
 mod elementwise;
+mod full_groups;
 mod join;
 #[cfg(target_arch = "x86_64")]
 mod lines;
+mod lists;
 mod micro;
 mod pack;
 mod pool;
@@ -23,6 +25,7 @@ mod tiles;
 
 pub use conv::{ConvColumns, Int8Conv, Int8ConvWeights, conv_int8};
 pub use elementwise::{PairFunction, dequantize, extremes, look_up, pair_bytes, quantize};
+pub use full_groups::{sparse_share, zero_group};
 pub use pack::{ColumnScales, PackedInt8};
 pub use pool::max_pool_bytes;
 

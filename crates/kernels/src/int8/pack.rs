@@ -1,7 +1,9 @@
 //! The right-hand bytes of a product, packed once, and what is known of its columns.
 
 use super::ByteForm;
+use super::full_groups::{FullGroups, GroupLists};
 use crate::isa::{DotInstructions, DotIsa, DotKernel, LeftTerms, Simd};
+use crate::matrix::MatrixSize;
 use crate::memory::AlignedFloats;
 
 /// Sizes of a set of integer instructions.
@@ -38,6 +40,8 @@ pub struct PackedInt8 {
     data: AlignedFloats,
     /// Sum of each packed column.
     sums: Vec<i32>,
+    /// The groups that products multiply, where they pass over others.
+    full: Option<FullGroups>,
 }
 
 impl std::fmt::Debug for PackedInt8 {
@@ -82,7 +86,16 @@ impl PackedInt8 {
             }
         }
         let shift = if signed { 0 } else { HALF };
-        Self { dot, k, n, width, groups, shift, data, sums }
+        Self { dot, k, n, width, groups, shift, data, sums, full: None }
+    }
+
+    /// Lets products pass over groups of terms that are zero in a vector of columns. Results stay the
+    /// same. Without effect where the instructions have no kernel for it.
+    #[must_use]
+    pub fn passing_over_zeros(mut self) -> Self {
+        let size = MatrixSize { rows: self.k, columns: self.n };
+        self.full = FullGroups::of(self.dot, size, self.data.as_bytes());
+        self
     }
 
     /// Rows: the length of the sums.
@@ -106,11 +119,13 @@ impl PackedInt8 {
     /// Memory held, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        size_of_val(self.data.as_slice()) + size_of_val(&self.sums[..])
+        let lists = self.full.as_ref().map_or(0, FullGroups::size_bytes);
+        size_of_val(self.data.as_slice()) + size_of_val(&self.sums[..]) + lists
     }
 
     pub(super) fn panels(&self) -> Int8Panels {
-        Int8Panels { data: self.data.as_slice().as_ptr().cast(), groups: self.groups }
+        let lists = self.full.as_ref().map(FullGroups::lists);
+        Int8Panels { data: self.data.as_slice().as_ptr().cast(), groups: self.groups, lists }
     }
 }
 
@@ -119,6 +134,8 @@ impl PackedInt8 {
 pub(super) struct Int8Panels {
     pub(super) data: *const i8,
     pub(super) groups: usize,
+    /// The groups that are multiplied, where not all are.
+    pub(super) lists: Option<GroupLists>,
 }
 
 // SAFETY: a read-only view of a packed matrix that the caller of the product holds meanwhile.

@@ -83,6 +83,8 @@ pub struct ZeroPattern {
     /// Vectors, or elements of columns, that each layout keeps, if it can hold the matrix.
     kept: [Option<usize>; 4],
     isa: Isa,
+    /// Bytes of a weight of the dense product.
+    dense_bytes: usize,
 }
 
 impl ZeroPattern {
@@ -105,7 +107,14 @@ impl ZeroPattern {
         let pairs = is_two_of_four(matrix).then(|| k / GROUP * KEPT * n.div_ceil(lanes));
         let kept = [Some(one), two, pairs, Some(elements - zeros)];
         let zeros = zeros as f64 / elements as f64;
-        Some(Self { k, n, lanes, zeros, kept, isa })
+        let dense_bytes = size_of::<f32>();
+        Some(Self { k, n, lanes, zeros, kept, isa, dense_bytes })
+    }
+
+    /// The same beside dense weights of half the size.
+    #[must_use]
+    pub fn beside_halves(self) -> Self {
+        Self { dense_bytes: size_of::<u16>(), ..self }
     }
 
     /// Share of the elements that are zero.
@@ -138,7 +147,8 @@ impl ZeroPattern {
     /// About how many vectors a dense product multiplies and adds.
     fn dense_cost(&self, m: usize) -> f64 {
         let vectors = self.k * self.n.div_ceil(self.lanes);
-        m as f64 * vectors as f64 + self.read(vectors * self.lanes)
+        let read = self.read(vectors * self.lanes) * self.dense_bytes as f64;
+        m as f64 * vectors as f64 + read / size_of::<f32>() as f64
     }
 
     /// The same for what comes from memory meanwhile.
