@@ -22,10 +22,10 @@ const SIZES: [[usize; 3]; 7] = [
 ];
 
 /// Zeros by the place of an element.
-type ZeroPlaces = fn(usize, usize) -> bool;
+type ZeroRule = fn(usize, usize) -> bool;
 
 /// Blocks, single groups, everything, nothing, and all but one element.
-const PATTERNS: [ZeroPlaces; 5] = [
+const PATTERNS: [ZeroRule; 5] = [
     |row, column| (row / 16 + column / 16) % 3 != 0,
     |row, column| (row / 4 * 7 + column / 8 * 3) % 5 != 0,
     |_, _| true,

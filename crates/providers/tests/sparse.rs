@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use galatea_graph::{AttributeValue, ValueId};
+use galatea_graph::{AttributeValue, Fact, ValueId};
+use galatea_kernels::Isa;
+use galatea_kernels::bf16::passes_over_zeros;
+use galatea_kernels::int8::zero_group;
+use galatea_kernels::isa::{Bf16Isa, DotIsa};
 use galatea_providers::by_name;
 use galatea_runtime::tune::{ChoiceSource, ConfigSpace, TuningCache};
 use galatea_runtime::{OptimiseLevel, Precision, Run, Session, SessionOptions};
-use galatea_tensor::Tensor;
+use galatea_tensor::{DataType, Tensor};
 
 use crate::support::{Maker, assert_kernel, check_node, floats};
 
@@ -77,16 +81,89 @@ fn convolutions_with_many_zeros_equal_the_reference() {
     check_node("Conv", &steps, &[x], &[weights(64, 96, 3)], "conv-f32-sparse");
 }
 
-#[test]
-fn few_zeros_and_other_precisions_leave_products_dense() {
-    let x = floats(&[9, 96], 1);
-    let few = blocks(&[96, 80], 2);
-    check_node("MatMul", &[], std::slice::from_ref(&x), &[few], "matmul-f32-packed");
+/// Runs a product of 9 rows in a precision, and checks which kernel computes it.
+fn check_precision(precision: Precision, weights: Tensor, kernel: &str) {
     let mut maker = Maker::new();
-    maker.precision = Precision::Fp16;
-    let (x, w) = (maker.input("x", x), maker.constant(blocks(&[96, 80], 12)));
+    maker.precision = precision;
+    let (x, w) = (maker.input("x", floats(&[9, 96], 1)), maker.constant(weights));
     let y = maker.node("MatMul", &[], &[x, w], 1);
-    assert_kernel(&maker.check_within(&y, 1e-2), "matmul-fp16-packed");
+    assert_kernel(&maker.check_within(&y, 3e-2), kernel);
+}
+
+#[test]
+fn few_zeros_leave_products_dense_in_every_precision() {
+    for (precision, kernel) in [
+        (Precision::Fp32, "matmul-f32-packed"),
+        (Precision::Fp16, "matmul-fp16-packed"),
+        (Precision::Bf16, "matmul-bf16-packed"),
+    ] {
+        check_precision(precision, blocks(&[96, 80], 2), kernel);
+    }
+}
+
+/// Returns whether instructions of this machine multiply whole tiles, zeros among them.
+fn multiplies_tiles() -> bool {
+    let isa = Isa::detect();
+    passes_over_zeros(Bf16Isa::of(isa), 9).is_err() || zero_group(DotIsa::of(isa)).is_err()
+}
+
+#[test]
+fn many_zeros_are_passed_over_in_every_precision() {
+    check_precision(Precision::Fp16, blocks(&[96, 80], 12), "matmul-f32-sparse");
+    let kernel = if multiplies_tiles() { "matmul-bf16-packed" } else { "matmul-bf16-sparse" };
+    check_precision(Precision::Bf16, blocks(&[96, 80], 12), kernel);
+    let kernel = kernel.replace("matmul", "gemm");
+    let mut maker = Maker::new();
+    maker.precision = Precision::Bf16;
+    let (x, w) = (maker.input("x", floats(&[7, 96], 1)), turned(&blocks(&[96, 80], 12)));
+    let (w, bias) = (maker.constant(w), maker.constant(floats(&[80], 3)));
+    let attributes = [("transB", AttributeValue::Int(1)), ("alpha", AttributeValue::Float(0.5))];
+    let y = maker.node("Gemm", &attributes, &[x, w, bias], 1);
+    assert_kernel(&maker.check_within(&y, 3e-2), &kernel);
+}
+
+/// Bytes of a matrix of blocks: signed ones with zeros as 0, unsigned ones with zeros as 128.
+fn byte_blocks(shape: &[usize; 2], zeros: usize, signed: bool) -> Tensor {
+    let values = blocks(shape, zeros).to_vec::<f32>().unwrap();
+    let codes = values.iter().map(|value| (value * 100.0) as i8);
+    match signed {
+        true => Tensor::from_vec(shape, codes.collect::<Vec<i8>>()).unwrap(),
+        false => {
+            let codes = codes.map(|code| (i16::from(code) + 128) as u8);
+            Tensor::from_vec(shape, codes.collect::<Vec<u8>>()).unwrap()
+        }
+    }
+}
+
+#[test]
+fn zeros_of_bytes_are_passed_over_and_results_stay_the_same() {
+    let sparse = if multiplies_tiles() { "" } else { "-sparse" };
+    // Few rows, and those of which nothing is known, gain where nearly all is zero.
+    for (zeros, many, ending) in
+        [(14, false, sparse), (12, true, sparse), (12, false, ""), (2, true, "")]
+    {
+        for signed in [true, false] {
+            for rows in if many { [32, 70] } else { [1, 13] } {
+                let mut maker = Maker::new();
+                maker.graph.opsets.insert(String::new(), 21);
+                let a = (0..rows * 96).map(|at| (at * 37 % 251) as u8).collect::<Vec<u8>>();
+                let a = maker.input("a", Tensor::from_vec(&[rows, 96], a).unwrap());
+                if many {
+                    let declared = Some(Fact::fixed(DataType::Uint8, &[rows, 96]));
+                    maker.graph.value_mut(a.unwrap()).declared = declared;
+                }
+                let b = maker.constant(byte_blocks(&[96, 80], zeros, signed));
+                let a_zero = maker.constant(Tensor::scalar(7_u8));
+                let b_zero = match signed {
+                    true => maker.constant(Tensor::scalar(3_i8)),
+                    false => maker.constant(Tensor::scalar(128_u8)),
+                };
+                let y = maker.node("MatMulInteger", &[], &[a, b, a_zero, b_zero], 1);
+                let kernel = format!("matmul_integer-int8_int32{ending}");
+                assert_kernel(&maker.check_within(&y, 0.0), &kernel);
+            }
+        }
+    }
 }
 
 /// Answers with the candidate of that name.
@@ -115,6 +192,30 @@ fn measurements_decide_between_sparse_and_dense() {
         let choices = ChoiceSource(Some(Arc::new(NamedCandidate(answer)) as Arc<dyn TuningCache>));
         let optimise = OptimiseLevel::O0;
         let options = SessionOptions { choices, optimise, threads: 2, ..SessionOptions::default() };
+        let session =
+            Session::new(maker.graph.clone(), &[by_name("cpu").unwrap()], &options).unwrap();
+        let inputs = [("x", floats(&[8, 96], 1))];
+        let mut run = session.run(Run::named(&inputs).profiled()).unwrap();
+        assert_kernel(&std::mem::take(&mut run.rows), kernel);
+    }
+}
+
+#[test]
+fn measurements_decide_between_passing_over_and_dense_bf16() {
+    if multiplies_tiles() {
+        return;
+    }
+    for (answer, kernel) in [("dense", "matmul-bf16-packed"), ("groups", "matmul-bf16-sparse")] {
+        let (maker, _) = sparse_product();
+        let choices = ChoiceSource(Some(Arc::new(NamedCandidate(answer)) as Arc<dyn TuningCache>));
+        let (optimise, precision) = (OptimiseLevel::O0, Precision::Bf16);
+        let options = SessionOptions {
+            choices,
+            optimise,
+            precision,
+            threads: 2,
+            ..SessionOptions::default()
+        };
         let session =
             Session::new(maker.graph.clone(), &[by_name("cpu").unwrap()], &options).unwrap();
         let inputs = [("x", floats(&[8, 96], 1))];

@@ -10,7 +10,7 @@ use crate::zero_groups::ZeroGroup;
 pub const ZERO_PAIRS: ZeroGroup = ZeroGroup { terms: 2, columns: TILE };
 
 /// Part of a dense product's time that each pair that is left takes, where all are left.
-const PAIR_EFFORT: f64 = 1.2;
+const PAIR_EFFORT: f64 = 1.45;
 
 /// Share of the time of a dense product that a sparse one may be expected to take at most.
 const WORTHWHILE: f64 = 0.9;

@@ -8,7 +8,7 @@ use crate::zero_groups::ZeroGroup;
 pub(super) const AHEAD: usize = 12;
 
 /// Part of a dense product's time that each group that is left takes, where all are left.
-const GROUP_EFFORT: f64 = 1.2;
+const GROUP_EFFORT: f64 = 1.4;
 
 /// Share of the time of a dense product that a sparse one may be expected to take at most.
 const WORTHWHILE: f64 = 0.9;

@@ -127,24 +127,28 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
 
 /// A product with constant weights as its node has it.
 #[derive(Clone, Copy)]
-struct PackedForm {
-    trans_a: bool,
-    trans_b: bool,
+pub(super) struct PackedForm {
+    pub(super) trans_a: bool,
+    pub(super) trans_b: bool,
     /// Factor of the product.
-    factor: f32,
-    tail: ProductTailSpec,
+    pub(super) factor: f32,
+    pub(super) tail: ProductTailSpec,
+    /// True if zeros of BF16 weights are passed over.
+    pub(super) passes_over_zeros: bool,
 }
 
 impl Default for PackedForm {
     fn default() -> Self {
-        Self { trans_a: false, trans_b: false, factor: 1.0, tail: ProductTailSpec::default() }
+        let tail = ProductTailSpec::default();
+        Self { trans_a: false, trans_b: false, factor: 1.0, tail, passes_over_zeros: false }
     }
 }
 
 fn gemm_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
     let form = GemmForm::of(view)?;
     let Gemm { alpha, trans_a, trans_b, .. } = form.gemm;
-    packed(view, PackedForm { trans_a, trans_b, factor: alpha, tail: form.tail() })
+    let tail = form.tail();
+    packed(view, PackedForm { trans_a, trans_b, factor: alpha, tail, ..PackedForm::default() })
 }
 
 fn fused_kernel(view: &CpuNodeView<'_>) -> Result<Box<dyn CpuKernel>, String> {
@@ -178,7 +182,10 @@ pub(super) fn supports_packed(view: &CpuNodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn packed(view: &CpuNodeView<'_>, form: PackedForm) -> Result<Box<dyn CpuKernel>, String> {
+pub(super) fn packed(
+    view: &CpuNodeView<'_>,
+    form: PackedForm,
+) -> Result<Box<dyn CpuKernel>, String> {
     let PackedForm { trans_b, factor, .. } = form;
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
@@ -189,6 +196,9 @@ fn packed(view: &CpuNodeView<'_>, form: PackedForm) -> Result<Box<dyn CpuKernel>
     };
     let matrix = ConstantMatrix { input: 1, start: 0, k, n, trans, factor };
     let b = match view.precision {
+        Precision::Bf16 if form.passes_over_zeros => {
+            PackedProductWeights::Bf16(matrix.packed_bf16(view)?.passing_over_zeros())
+        }
         Precision::Bf16 => PackedProductWeights::Bf16(matrix.packed_bf16(view)?),
         Precision::Fp16 => PackedProductWeights::Fp16(matrix.packed_fp16(view)?),
         _ => PackedProductWeights::Floats(matrix.packed(view)?),

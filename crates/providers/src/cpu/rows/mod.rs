@@ -17,6 +17,7 @@ mod paged_attention;
 mod product_tail;
 mod quantized;
 mod quantized_image;
+mod quantized_sparse;
 mod recurrent;
 mod rotary;
 mod rowwise;
@@ -53,6 +54,8 @@ pub const KERNELS: KernelTable<CpuKernels> = KernelTable(&[
     movement::ROWS,
     normalize::ROWS,
     paged_attention::ROWS,
+    // Before dense products of bytes, as those of floats.
+    quantized_sparse::ROWS,
     quantized::ROWS,
     quantized_image::ROWS,
     recurrent::ROWS,

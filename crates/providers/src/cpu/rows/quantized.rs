@@ -23,9 +23,9 @@ use crate::cpu::{
 
 /// Where the parts of a product are among the inputs.
 #[derive(Clone, Copy, Debug)]
-struct QuantizedInputs {
-    a: usize,
-    b: usize,
+pub(super) struct QuantizedInputs {
+    pub(super) a: usize,
+    pub(super) b: usize,
     a_scale: Option<usize>,
     b_scale: Option<usize>,
     a_zero: usize,
@@ -38,7 +38,7 @@ struct QuantizedInputs {
     result: Option<(usize, usize)>,
 }
 
-const QLINEAR: QuantizedInputs = QuantizedInputs {
+pub(super) const QLINEAR: QuantizedInputs = QuantizedInputs {
     a: 0,
     b: 3,
     a_scale: Some(1),
@@ -50,7 +50,7 @@ const QLINEAR: QuantizedInputs = QuantizedInputs {
     result: Some((6, 7)),
 };
 
-const INTEGER: QuantizedInputs = QuantizedInputs {
+pub(super) const INTEGER: QuantizedInputs = QuantizedInputs {
     a: 0,
     b: 1,
     a_scale: None,
@@ -62,7 +62,7 @@ const INTEGER: QuantizedInputs = QuantizedInputs {
     result: None,
 };
 
-const TO_FLOAT: QuantizedInputs = QuantizedInputs {
+pub(super) const TO_FLOAT: QuantizedInputs = QuantizedInputs {
     a_scale: Some(2),
     b_scale: Some(3),
     a_zero: 4,
@@ -71,7 +71,8 @@ const TO_FLOAT: QuantizedInputs = QuantizedInputs {
     ..INTEGER
 };
 
-const GEMM: QuantizedInputs = QuantizedInputs { sums: Some(6), result: Some((7, 8)), ..QLINEAR };
+pub(super) const GEMM: QuantizedInputs =
+    QuantizedInputs { sums: Some(6), result: Some((7, 8)), ..QLINEAR };
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -369,7 +370,10 @@ impl CpuKernel for ByteFunction {
     }
 }
 
-fn supports_product(view: &CpuNodeView<'_>, places: QuantizedInputs) -> Result<(), String> {
+pub(super) fn supports_product(
+    view: &CpuNodeView<'_>,
+    places: QuantizedInputs,
+) -> Result<(), String> {
     for index in [places.a, places.b] {
         byte_type(view.input(index).map(|fact| fact.dtype))?;
     }
@@ -428,10 +432,19 @@ fn product(
     trans_b: bool,
     alpha: f32,
 ) -> Result<Box<dyn CpuKernel>, String> {
-    let packed = match view.constant(places.b) {
-        Some(weights) => Some(Arc::new(pack(view, weights, trans_b)?)),
-        None => None,
-    };
+    let weights = view.constant(places.b);
+    let packed = weights.map(|weights| pack(view, weights, trans_b)).transpose()?;
+    product_of(view, places, packed, alpha)
+}
+
+/// The kernel of a product whose constant weights are packed already.
+pub(super) fn product_of(
+    view: &CpuNodeView<'_>,
+    places: QuantizedInputs,
+    packed: Option<PackedInt8>,
+    alpha: f32,
+) -> Result<Box<dyn CpuKernel>, String> {
+    let packed = packed.map(Arc::new);
     let sums = match places.sums.filter(|&index| view.has(index)) {
         Some(index) => {
             let tensor = view.constant(index).ok_or("C is no constant")?;
@@ -460,7 +473,12 @@ fn product(
     Ok(Box::new(ProductKernel(Arc::new(made))))
 }
 
-fn pack(view: &CpuNodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<PackedInt8, String> {
+/// Packs constant weights.
+pub(super) fn pack(
+    view: &CpuNodeView<'_>,
+    weights: &Tensor,
+    trans_b: bool,
+) -> Result<PackedInt8, String> {
     let [.., rows, columns] = *weights.shape() else { return Err("B is no matrix".into()) };
     let signed = is_signed(weights.dtype())?;
     let whole = weights.contiguous().map_err(|error| error.to_string())?;
