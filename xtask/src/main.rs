@@ -71,6 +71,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         "pythons" => pythons::test(&WorkspaceFolders::find()?, rest),
         "c-header" if rest.is_empty() => c_library::write_header(&WorkspaceFolders::find()?),
         "c-package" => c_library::build_package(&WorkspaceFolders::find()?, rest),
+        "fuzz" if !rest.is_empty() => fuzz::campaign(&WorkspaceFolders::find()?, rest),
         "soak" => soak::soak(&WorkspaceFolders::find()?, rest),
         "metal" if rest.is_empty() => gpu::write_metal(&WorkspaceFolders::find()?),
         "help" | "--help" | "-h" => {
@@ -96,6 +97,7 @@ fn usage() -> String {
          cargo xtask operators                                        write docs/operators.md\n       \
          cargo xtask c-header                                         write crates/c/include/galatea.h\n       \
          cargo xtask c-package FOLDER [PROFILE]                       the library for C, with headers and what CMake reads\n       \
+         cargo xtask fuzz --minutes N [--target T]... [--jobs N] [--keep]  so many CPU-minutes for each fuzz target\n       \
          cargo xtask soak --minutes N [--program P] [--pace N]        traffic of all protocols, every answer known\n       \
          cargo xtask metal                                            write golden/metal\n       \
          cargo xtask measure                                          how far names and texts are from the house's goals\n       \

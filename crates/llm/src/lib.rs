@@ -12,6 +12,9 @@ pub mod encoder_decoder;
 pub mod engine;
 pub mod error;
 pub mod facts;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gguf;
 pub mod grammar;
 mod guarded;

@@ -18,6 +18,11 @@ pub mod browser;
 mod classification;
 pub mod connection_count;
 pub mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
+mod fuzz_stream;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod grpc;
 pub mod hosted;
 pub mod http;

@@ -28,6 +28,9 @@ pub mod custom_metrics;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod generate;
 pub mod graph_model;
 pub mod latency;

@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod exercise;
 pub mod expectations;
 pub mod exported;
+pub mod fuzz_corpus;
 pub mod graph_maker;
 pub mod mil;
 pub mod model;

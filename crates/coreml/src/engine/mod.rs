@@ -23,6 +23,9 @@ mod connection;
 mod core_ml;
 pub(super) mod counts;
 mod estimated_rows;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod interpreter;
 pub(super) mod later_comparison;
 mod power;

@@ -5,6 +5,8 @@ mod codec;
 mod compression;
 mod decode;
 mod encode;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod grpc_services;
 mod http2;
 mod methods;

@@ -14,6 +14,8 @@ mod encoders;
 pub mod endpoints;
 mod framing;
 mod front_ends;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod gate;
 mod generate;
 mod handlers;

@@ -293,6 +293,35 @@ fn head(table: EntryPart) -> [u8; HEAD_BYTES] {
     all.try_into().unwrap_or([0; HEAD_BYTES])
 }
 
+/// Makes an entry of a table and parts: two bytes with the length of the table, the table, and what lies behind the head.
+/// Its checksums and its text become right.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn sealed(data: &[u8], text: &str) -> Option<Vec<u8>> {
+    let ([high, low], rest) = data.split_first_chunk::<2>()?;
+    let (table, parts) = rest.split_at_checked(u16::from_be_bytes([*high, *low]).into())?;
+    let mut table: Value = serde_json::from_slice(table).ok()?;
+    let mut file = [vec![0; HEAD_BYTES].as_slice(), parts].concat();
+    let seal = |part: &mut Value| {
+        let Some(found) = EntryPart::read(part) else { return };
+        let sum = found.of(&file).map_or(0, crc32fast::hash);
+        *part = EntryPart { sum, ..found }.json();
+    };
+    let members = table.as_object_mut()?;
+    members.insert("text".to_owned(), text.into());
+    members.get_mut("graph").into_iter().for_each(seal);
+    let lists = members.get_mut("data").and_then(Value::as_array_mut);
+    lists.into_iter().flatten().for_each(seal);
+    let lists = members.get_mut("packed").and_then(Value::as_array_mut);
+    lists.into_iter().flatten().filter_map(|one| one.get_mut("part")).for_each(seal);
+    let bytes = serde_json::to_vec(&table).ok()?;
+    let start = u64::try_from(file.len()).ok()?;
+    let length = u64::try_from(bytes.len()).ok()?;
+    let place = EntryPart { start, bytes: length, sum: crc32fast::hash(&bytes) };
+    file.splice(..HEAD_BYTES, head(place));
+    file.extend(bytes);
+    Some(file)
+}
+
 /// The table's place, if the head is whole.
 fn table_of(head: &[u8]) -> Option<EntryPart> {
     let number = |at: usize| -> Option<u64> {

@@ -15,6 +15,8 @@ mod changed;
 mod content;
 mod entry;
 mod folder;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 
 use std::collections::HashMap;
 use std::fmt;

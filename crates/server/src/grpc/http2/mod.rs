@@ -10,6 +10,8 @@ mod closed_streams;
 mod closer;
 mod connection;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod head;
 mod hpack;
 mod huffman;

@@ -45,6 +45,8 @@ mod bls_socket;
 mod control;
 mod environment;
 mod folder;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod instance;
 mod load_waits;
 mod metrics;

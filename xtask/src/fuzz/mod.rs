@@ -1,14 +1,20 @@
-//! The type check of the fuzz targets, which are a workspace of their own.
+//! Fuzz targets, which are a workspace of their own: their type check, and runs of them.
+
+mod campaign;
+mod plan;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::process::{cargo, run};
 use crate::scope::CheckScope;
 use crate::workspace::{WorkspaceFolders, read};
 
+pub(crate) use campaign::campaign;
+
 /// Crates that fuzz targets use.
-const USED: &[&str] = &["formats", "graph", "llm", "providers", "runtime", "testkit"];
+const USED: &[&str] =
+    &["coreml", "formats", "graph", "llm", "providers", "runtime", "server", "serving", "testkit"];
 
 /// Returns whether a change of these crates, or of the targets, can change the result.
 pub(crate) fn concerns(scope: &CheckScope) -> bool {
@@ -17,12 +23,22 @@ pub(crate) fn concerns(scope: &CheckScope) -> bool {
 
 /// Checks the types of every fuzz target, with the versions of dependencies that the workspace has.
 ///
-/// The check has a manifest of its own in the target folder: cargo writes a lock file beside it, and compiled
-/// dependencies are those of the other checks. The fuzzer's C++ is not compiled, since nothing is linked.
+/// Compiled dependencies are those of the other checks. The fuzzer's C++ is not compiled, since nothing is linked.
 ///
 /// # Errors
 /// Fails when a target does not compile.
 pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
+    let folder = write_manifest(workspace)?;
+    let mut command = cargo(&folder);
+    command.args(["check", "--quiet", "--bins"]);
+    command.env("CARGO_TARGET_DIR", &workspace.target);
+    command.env("CUSTOM_LIBFUZZER_PATH", folder.join("libfuzzer.a"));
+    run(&mut command)
+}
+
+/// Writes a manifest of the targets into the target folder, with the workspace's lock file, and returns its folder.
+/// Cargo changes the lock file beside a manifest.
+fn write_manifest(workspace: &WorkspaceFolders) -> Result<PathBuf, String> {
     let folder = workspace.target.join("fuzz");
     let write = |name: &str, text: String| {
         let path = folder.join(name);
@@ -33,11 +49,7 @@ pub(crate) fn check(workspace: &WorkspaceFolders) -> Result<(), String> {
     let own = read(&workspace.root.join("Cargo.toml"))?;
     write("Cargo.toml", manifest(&given, &own, &workspace.root))?;
     write("Cargo.lock", read(&workspace.root.join("Cargo.lock"))?)?;
-    let mut command = cargo(&folder);
-    command.args(["check", "--quiet", "--bins"]);
-    command.env("CARGO_TARGET_DIR", &workspace.target);
-    command.env("CUSTOM_LIBFUZZER_PATH", folder.join("libfuzzer.a"));
-    run(&mut command)
+    Ok(folder)
 }
 
 /// Returns the manifest of the fuzz targets for another folder, with the workspace's profile for tests.
