@@ -141,7 +141,10 @@ impl TraceSettings {
     #[must_use]
     pub fn is_active(&self) -> bool {
         let all = std::iter::once("").chain(self.models.keys().map(String::as_str));
-        all.map(|model| self.view(model)).any(|view| !view.level.is_off() && view.count != 0)
+        // A collector of OpenTelemetry gets what its senders trace also when the count is used up.
+        let collects = self.mode == TraceMode::OpenTelemetry;
+        all.map(|model| self.view(model))
+            .any(|view| !view.level.is_off() && (view.count != 0 || collects))
     }
 
     /// Changes the settings of a model, or with an empty name those of all.
@@ -187,10 +190,11 @@ impl TraceSettings {
         Err(ServingError::invalid_arg(format!("Attempting to set invalid trace setting :{why}")))
     }
 
-    /// Decides whether a request of a model is traced. `forced`: its sender traces it already.
+    /// Decides whether a request of a model is traced. `forced`: its sender traces it already, whatever the rate and the
+    /// count are.
     pub fn sample(&mut self, model: &str, forced: bool) -> Option<SampledRequest> {
         let view = self.view(model);
-        if view.level.is_off() || view.count == 0 {
+        if view.level.is_off() || (view.count == 0 && !forced) {
             return None;
         }
         let own = self.models.get_mut(model);
@@ -198,10 +202,11 @@ impl TraceSettings {
             Some(given) => given,
             None => &mut self.global,
         };
-        if !counter.is_turn(view.rate) && !forced {
+        let chosen = counter.is_turn(view.rate) && view.count != 0;
+        if !chosen && !forced {
             return None;
         }
-        let mark = (view.count > 0).then(|| self.count_down(model));
+        let mark = (chosen && view.count > 0).then(|| self.count_down(model));
         Some(SampledRequest { view, mark })
     }
 
@@ -281,6 +286,37 @@ mod tests {
         let turns: Vec<bool> = (0..7).map(|_| settings.sample("m", false).is_some()).collect();
         assert_eq!(turns, [false, false, true, false, false, true, false]);
         assert!(settings.sample("m", true).is_some());
+    }
+
+    #[test]
+    fn requests_that_their_senders_trace_need_neither_rate_nor_count() {
+        let forced = |rate, count| {
+            let start = TraceView {
+                level: TraceLevel { timestamps: true, tensors: false },
+                rate,
+                count,
+                log_frequency: 0,
+            };
+            let mode = TraceMode::OpenTelemetry;
+            TraceSettings::new(&TraceConfig { start, mode, ..TraceConfig::default() })
+        };
+        let mut never = forced(0, -1);
+        assert!((0..5).all(|_| never.sample("m", false).is_none()));
+        assert!(never.sample("m", true).is_some());
+        let mut once = forced(2, 1);
+        let chosen = (0..6).filter(|_| once.sample("m", false).is_some()).count();
+        assert_eq!((chosen, once.view("").count), (1, 0));
+        assert!(once.is_active() && once.sample("m", true).is_some());
+        assert_eq!(once.view("").count, 0);
+        // One that is forced counts only where it would have been chosen anyway.
+        let mut other = forced(2, 5);
+        let counts: Vec<i32> = (0..4)
+            .map(|_| {
+                assert!(other.sample("m", true).is_some());
+                other.view("").count
+            })
+            .collect();
+        assert_eq!(counts, [5, 4, 4, 3]);
     }
 
     #[test]

@@ -57,7 +57,11 @@ impl SpanExporter {
         let sender = SpanSender {
             url: CollectorUrl::parse(&config.url)?,
             resource: resource(config),
-            batch: config.max_export_batch_size.max(1),
+            // Without a delay each span leaves as soon as it has ended.
+            batch: match config.schedule_delay_ms {
+                0 => 1,
+                _ => config.max_export_batch_size.max(1),
+            },
             delay: Duration::from_millis(config.schedule_delay_ms),
             failing: false,
         };
@@ -101,6 +105,7 @@ impl TraceSink for SpanSink {
         if queue.closed {
             return;
         }
+        let waited = !queue.spans.is_empty();
         for span in new {
             if queue.spans.len() < self.exporter.limit {
                 queue.spans.push(span);
@@ -108,7 +113,7 @@ impl TraceSink for SpanSink {
                 queue.dropped += 1;
             }
         }
-        if queue.spans.len() >= self.exporter.batch.min(self.exporter.limit) {
+        if !waited || queue.spans.len() >= self.exporter.batch.min(self.exporter.limit) {
             self.exporter.queue.1.notify_all();
         }
     }
@@ -139,7 +144,7 @@ impl SpanSender {
             let (spans, dropped, closed) = self.wait(queue);
             if dropped > 0 {
                 tracing::warn!(
-                    "{dropped} spans were dropped: the queue for the collector was full"
+                    "BatchSpanProcessor queue is full - dropping span. {dropped} spans were dropped"
                 );
             }
             for batch in spans.chunks(self.batch) {
@@ -156,10 +161,13 @@ impl SpanSender {
         }
     }
 
-    /// Waits for a full batch, for the end of the delay, or for the end.
+    /// Waits for a full batch, for the end of the delay after the first span, or for the end.
     fn wait(&self, queue: &(Mutex<SpanQueue>, Condvar)) -> (Vec<Span>, u64, bool) {
-        let until = Instant::now() + self.delay;
         let mut waiting = lock(&queue.0);
+        while !waiting.closed && waiting.spans.is_empty() {
+            waiting = queue.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let until = Instant::now() + self.delay;
         while !waiting.closed && waiting.spans.len() < self.batch {
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() {

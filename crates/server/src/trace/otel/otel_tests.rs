@@ -112,3 +112,16 @@ fn addresses_are_checked() {
         assert!(CollectorUrl::parse(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn spans_leave_at_once_without_a_delay() {
+    let (url, collector) = collector(4);
+    let config = OpenTelemetry { url, schedule_delay_ms: 0, ..OpenTelemetry::default() };
+    let exporter = SpanExporter::start(&config).unwrap();
+    exporter.sink(None).finished(entries(1));
+    exporter.sink(None).finished(entries(2));
+    // They are there although nothing ends and no batch is full.
+    let messages = collector.join().unwrap();
+    let sizes: Vec<usize> = messages.iter().map(|(_, message)| names(message).len()).collect();
+    assert_eq!(sizes, [1, 1, 1, 1]);
+}
