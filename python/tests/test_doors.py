@@ -394,3 +394,16 @@ def test_a_thousand_idle_connections_cost_little(start):
                 connection.sendall(opening)
                 assert connection.recv(1000)
             assert resident_kib(server.process) - before < 50_000
+
+
+def test_answers_of_grpc_are_held_back_for_tests_of_deadlines(start, monkeypatch):
+    monkeypatch.setenv("TRITONSERVER_SERVER_DELAY_GRPC_RESPONSE_SEC", "1")
+    server = start("--model-repository", SAMPLES)
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        for call in (client.is_server_live, client.get_server_metadata, client.get_model_repository_index):
+            with pytest.raises(tritonclient.utils.InferenceServerException, match="Deadline Exceeded"):
+                call(client_timeout=0.2)
+        assert client.is_server_live(client_timeout=30)
+        # Inferences are answered at once.
+        _, _, inputs = simple_inputs(tritonclient.grpc)
+        client.infer("simple", inputs, client_timeout=30)

@@ -29,6 +29,7 @@ use crate::flags::{self, FlagMistake, ParsedCommand, ServerFlags};
 use crate::served_paths::{ServedPaths, named_by_flag};
 use crate::server_options::{
     checkpoint_defaults, exposure_warning, log_settings, metrics_config, server_options,
+    test_setting,
 };
 use crate::signals::{OtherSignals, StopSignals};
 use crate::startup;
@@ -425,11 +426,6 @@ fn control_mode(flags: &ServerFlags) -> ControlMode {
         }
         _ => ControlMode::None,
     }
-}
-
-/// A number that Triton's tests give in the environment; 0 where there is none.
-fn test_setting(name: &str) -> usize {
-    std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Returns the settings of `metal_config` that hold for all models.

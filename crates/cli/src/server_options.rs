@@ -235,7 +235,16 @@ fn grpc_settings(flags: &ServerFlags) -> GrpcSettings {
         max_age: given("grpc-max-connection-age"),
         max_age_grace: given("grpc-max-connection-age-grace"),
         compression: CompressionLevel::named(flags.text("grpc-infer-response-compression-level")),
+        answer_delay: Duration::from_secs(
+            u64::try_from(test_setting("TRITONSERVER_SERVER_DELAY_GRPC_RESPONSE_SEC")).unwrap_or(0),
+        )
+        .min(LONGEST),
     }
+}
+
+/// A number that Triton's tests give in the environment; 0 where there is none.
+pub(crate) fn test_setting(name: &str) -> usize {
+    std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Reads the settings of the log.

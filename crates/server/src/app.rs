@@ -16,7 +16,7 @@ use crate::connection_count::ConnectionCount;
 use crate::forward::HeaderForwarding;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
 use crate::listen;
-use crate::metrics::{self, GpuMeters, MetricsConfig, MetricsSources};
+use crate::metrics::{self, GpuMeters, MemoryRefusals, MetricsConfig, MetricsSources};
 use crate::overrides::OverrideRules;
 use crate::restricted::EndpointRestrictions;
 use crate::sagemaker::SageMaker;
@@ -271,6 +271,10 @@ impl ServerState {
             engine: &self.engine,
             host: self.host.as_ref(),
             gpus: self.gpus.as_ref(),
+            refusals: MemoryRefusals {
+                requests: self.body_budget.refusals(),
+                answers: self.answer_budget.refusals(),
+            },
         })
     }
 

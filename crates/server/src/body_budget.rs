@@ -4,8 +4,10 @@
 //! complete. Where nothing is left, bodies stay unread for a while, and then their requests are refused.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes of each body that the budget does not count, as it does not count heads.
@@ -25,6 +27,8 @@ pub struct BodyBudget {
     steps: Arc<Semaphore>,
     /// Steps that one body may take. A body that is longer than the budget may come when it is alone.
     most_steps: usize,
+    /// Number of times that not enough was left.
+    refusals: Arc<AtomicU64>,
 }
 
 impl BodyBudget {
@@ -33,7 +37,8 @@ impl BodyBudget {
     pub fn new(bytes: u64) -> Self {
         let steps = usize::try_from(bytes).unwrap_or(usize::MAX) / STEP_BYTES;
         let steps = steps.clamp(1, Semaphore::MAX_PERMITS);
-        Self { steps: Arc::new(Semaphore::new(steps)), most_steps: (steps / 4 * 3).max(1) }
+        let most_steps = (steps / 4 * 3).max(1);
+        Self { steps: Arc::new(Semaphore::new(steps)), most_steps, refusals: Arc::default() }
     }
 
     /// The budget of a machine with so much memory: an eighth of it, and at most 1 GiB.
@@ -56,7 +61,7 @@ impl BodyBudget {
             let free = Arc::clone(&self.steps).acquire_many_owned(wanted);
             // The semaphore is never closed.
             let taken = tokio::time::timeout(PATIENCE, free).await;
-            let Ok(Ok(taken)) = taken else { return Err(BudgetExhausted) };
+            let Ok(Ok(taken)) = taken else { return Err(lease.refused()) };
             lease.add(taken);
         }
         Ok(lease)
@@ -65,15 +70,22 @@ impl BodyBudget {
     /// Begins a body.
     #[must_use]
     pub fn begin(&self) -> BodyLease {
-        BodyLease { steps: Some(Arc::clone(&self.steps)), most_steps: self.most_steps, taken: None }
+        let budget = Some((Arc::clone(&self.steps), Arc::clone(&self.refusals)));
+        BodyLease { budget, most_steps: self.most_steps, taken: None }
+    }
+
+    /// Number of requests or answers so far for which not enough was left.
+    #[must_use]
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
     }
 }
 
 /// Part of the budget that a body has taken; it is given back when this is dropped.
 #[derive(Debug, Default)]
 pub struct BodyLease {
-    /// The budget; none for a body that takes what it wants.
-    steps: Option<Arc<Semaphore>>,
+    /// The budget and its count of refusals; none for a body that takes what it wants.
+    budget: Option<(Arc<Semaphore>, Arc<AtomicU64>)>,
     most_steps: usize,
     taken: Option<OwnedSemaphorePermit>,
 }
@@ -87,7 +99,7 @@ impl BodyLease {
     #[must_use]
     pub fn room(&self, come: usize) -> Option<usize> {
         let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        if self.steps.is_none() || taken >= self.most_steps {
+        if self.budget.is_none() || taken >= self.most_steps {
             return Some(usize::MAX);
         }
         (FREE_BYTES + taken * STEP_BYTES).checked_sub(come).filter(|room| *room > 0)
@@ -98,10 +110,10 @@ impl BodyLease {
     /// # Errors
     /// Fails when nothing becomes free in time.
     pub async fn grow(&mut self) -> Result<(), BudgetExhausted> {
-        let Some(steps) = &self.steps else { return Ok(()) };
+        let Some((steps, _)) = &self.budget else { return Ok(()) };
         let free = tokio::time::timeout(PATIENCE, Arc::clone(steps).acquire_owned());
         // The semaphore is never closed.
-        let Ok(Ok(step)) = free.await else { return Err(BudgetExhausted) };
+        let Ok(Ok(step)) = free.await else { return Err(self.refused()) };
         self.add(step);
         Ok(())
     }
@@ -112,11 +124,35 @@ impl BodyLease {
     /// Fails when so much is not free.
     pub fn cover(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         while self.room(bytes).is_none() {
-            let Some(steps) = &self.steps else { return Ok(()) };
-            let step = Arc::clone(steps).try_acquire_owned().map_err(|_| BudgetExhausted)?;
+            let Some((steps, _)) = &self.budget else { return Ok(()) };
+            let step = Arc::clone(steps).try_acquire_owned().map_err(|_| self.refused())?;
             self.add(step);
         }
         Ok(())
+    }
+
+    /// Gives back what is more than so many bytes need.
+    pub fn shrink(&mut self, bytes: usize) {
+        let needed = bytes.saturating_sub(FREE_BYTES).div_ceil(STEP_BYTES);
+        let Some(taken) = &mut self.taken else { return };
+        let spare = taken.num_permits().saturating_sub(needed);
+        drop(taken.split(spare));
+    }
+
+    /// Bytes that give this memory back when nobody holds them any more.
+    #[must_use]
+    pub fn hold(self, bytes: Bytes) -> Bytes {
+        match self.taken {
+            None => bytes,
+            Some(_) => Bytes::from_owner(BudgetedBytes { bytes, _lease: self }),
+        }
+    }
+
+    fn refused(&self) -> BudgetExhausted {
+        if let Some((_, refusals)) = &self.budget {
+            refusals.fetch_add(1, Ordering::Relaxed);
+        }
+        BudgetExhausted
     }
 
     fn add(&mut self, step: OwnedSemaphorePermit) {
@@ -124,6 +160,18 @@ impl BodyLease {
             Some(taken) => taken.merge(step),
             None => self.taken = Some(step),
         }
+    }
+}
+
+/// Bytes with their part of the budget.
+struct BudgetedBytes {
+    bytes: Bytes,
+    _lease: BodyLease,
+}
+
+impl AsRef<[u8]> for BudgetedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -154,9 +202,28 @@ mod tests {
         let mut other = budget.begin();
         other.cover(5 << 20).unwrap();
         assert_eq!(short.cover(FREE_BYTES), Err(BudgetExhausted));
+        assert_eq!(budget.refusals(), 1);
         drop(long);
         short.cover(FREE_BYTES).unwrap();
         drop((short, other));
+        assert_eq!(budget.steps.available_permits(), 8);
+    }
+
+    #[test]
+    fn memory_goes_with_bytes_and_comes_back_as_they_get_fewer() {
+        let budget = BodyBudget::new(8 << 20);
+        let mut lease = budget.begin();
+        lease.cover(4 << 20).unwrap();
+        assert_eq!(budget.steps.available_permits(), 4);
+        lease.shrink((2 << 20) + FREE_BYTES);
+        assert_eq!(budget.steps.available_permits(), 6);
+        lease.shrink(usize::MAX);
+        assert_eq!(budget.steps.available_permits(), 6);
+        let held = lease.hold(Bytes::from_static(b"abc"));
+        let part = held.slice(1..);
+        drop(held);
+        assert_eq!((&part[..], budget.steps.available_permits()), (&b"bc"[..], 6));
+        drop(part);
         assert_eq!(budget.steps.available_permits(), 8);
     }
 

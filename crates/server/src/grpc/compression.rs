@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use http_body::{Body as _, Frame};
 use tonic::Status;
 use tonic::body::Body;
+use tonic::metadata::MetadataMap;
 
 /// Bytes before each message: a compression flag and the length.
 pub(super) const PREFIX_BYTES: usize = 5;
@@ -29,6 +30,11 @@ pub enum CompressionLevel {
     Medium,
     /// Highest level.
     High,
+}
+
+/// Whether the messages of a call come compressed.
+pub(super) fn is_compressed(metadata: &MetadataMap) -> bool {
+    metadata.get(ENCODING).is_some_and(|name| name != "identity")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,11 +13,14 @@ use tonic::server::{Grpc, StreamingService, UnaryService};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::{BytesCodec, ProstCodec};
+use super::compression::is_compressed;
+use super::counted_body::{CountedBody, no_memory, unread_answers};
 use super::grpc_services::GrpcServices;
 use super::http2::InboundBody;
 use super::proto::inference::{ModelInferRequest, ModelStreamInferResponse};
 use super::stream::CallResponses;
 use super::unary::MAX_MESSAGE_BYTES;
+use crate::body_budget::BudgetExhausted;
 
 /// Path of the call that streams in both directions.
 const STREAM_INFER: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
@@ -97,6 +100,7 @@ pub(super) async fn call(
     services: &GrpcServices,
     request: http::Request<InboundBody>,
 ) -> Option<http::Response<Body>> {
+    let request = request.map(|body| CountedBody::new(body, services.app.body_budget()));
     let path = request.uri().path();
     if path == STREAM_INFER {
         let grpc = Grpc::new(ProstCodec::default());
@@ -138,7 +142,21 @@ impl UnaryService<Bytes> for UnaryCall {
     type Future = BytesFuture;
 
     fn call(&mut self, request: Request<Bytes>) -> BytesFuture {
-        (self.method.answer)(self.services.clone(), request)
+        let services = self.services.clone();
+        let mut memory = services.app.body_budget().begin();
+        // A few bytes may stand for many, which stay until the request is answered.
+        if is_compressed(request.metadata()) && memory.cover(request.get_ref().len()).is_err() {
+            return Box::pin(std::future::ready(Err(no_memory())));
+        }
+        let budget = services.app.clone();
+        let answer = (self.method.answer)(services, request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            drop(memory);
+            let held = budget.answer_budget().take(answer.get_ref().len()).await;
+            let held = held.map_err(|BudgetExhausted| unread_answers())?;
+            Ok(answer.map(|bytes| held.hold(bytes)))
+        })
     }
 }
 

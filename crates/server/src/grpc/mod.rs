@@ -3,6 +3,7 @@
 mod call;
 mod codec;
 mod compression;
+mod counted_body;
 mod decode;
 mod encode;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -12,6 +12,7 @@ use tracing::Level;
 
 use super::call::{ActiveCall, CallLog};
 use super::compression;
+use super::counted_body::unread_answers;
 use super::grpc_services::GrpcServices;
 use super::http2::{
     AnswerFuture, CallKind, ConnectionCloser, ConnectionSettings, GrpcService, Http2Connection,
@@ -42,6 +43,8 @@ pub struct GrpcSettings {
     pub max_age_grace: Option<Duration>,
     /// Compression of answers to inference for clients that accept it.
     pub compression: Option<compression::CompressionLevel>,
+    /// Time that answers of calls other than inference are held back, for tests of clients' deadlines.
+    pub answer_delay: Duration,
 }
 
 impl Default for GrpcSettings {
@@ -52,6 +55,7 @@ impl Default for GrpcSettings {
             max_age: None,
             max_age_grace: None,
             compression: None,
+            answer_delay: Duration::ZERO,
         }
     }
 }
@@ -112,6 +116,7 @@ struct GrpcFrontEnd {
     service: GrpcServices,
     reflection: ReflectionService,
     compression: Option<compression::CompressionLevel>,
+    answer_delay: Duration,
 }
 
 impl GrpcFrontEnd {
@@ -119,7 +124,8 @@ impl GrpcFrontEnd {
         let service = GrpcServices::new(Arc::clone(app));
         let app = Arc::clone(app);
         let reflection = ReflectionService::new();
-        Self { app, service, reflection, compression: settings.compression }
+        let &GrpcSettings { compression, answer_delay, .. } = settings;
+        Self { app, service, reflection, compression, answer_delay }
     }
 
     /// Lets a call in, with its place among the requests of its key. The key goes with the head of the call.
@@ -211,15 +217,30 @@ impl GrpcFrontEnd {
         rules.check_page(&BrowserRequest { marks, class, is_get: false, content }, peer)
     }
 
+    /// The answer with its part of the memory for answers that clients have not read.
+    async fn budgeted(&self, mut answer: WholeAnswer) -> WholeAnswer {
+        let bytes = answer.pieces.iter().map(Bytes::len).sum();
+        let Ok(memory) = self.app.answer_budget().take(bytes).await else {
+            return unread_answers().into();
+        };
+        // Short pieces are copied on their way, so it goes with the longest.
+        if let Some(longest) = answer.pieces.iter_mut().max_by_key(|piece| piece.len()) {
+            *longest = memory.hold(std::mem::take(longest));
+        }
+        answer
+    }
+
     async fn call(&self, request: http::Request<InboundBody>) -> http::Response<Body> {
         if let Some(answering) = self.reflection.of(request.uri().path()) {
             return answering(request).await;
         }
-        let coding = self
-            .compression
-            .filter(|_| category(request.uri().path()) == Some(EndpointCategory::Inference))
-            .and_then(|level| level.coding(request.headers()));
+        let infers = category(request.uri().path()) == Some(EndpointCategory::Inference);
+        let level = self.compression.filter(|_| infers);
+        let coding = level.and_then(|level| level.coding(request.headers()));
         let response = methods::call(&self.service, request).await;
+        if !infers && !self.answer_delay.is_zero() {
+            tokio::time::sleep(self.answer_delay).await;
+        }
         let response = response.unwrap_or_else(|| Status::unimplemented("").into_http());
         match coding {
             Some(coding) => coding.answer(response),
@@ -264,7 +285,10 @@ impl GrpcService for ConnectionFrontEnd {
 
     fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         let doors = Arc::clone(&self.doors);
-        Box::pin(async move { unary::call(&doors.service, head, message, doors.compression).await })
+        Box::pin(async move {
+            let answer = unary::call(&doors.service, head, message, doors.compression).await;
+            doors.budgeted(answer).await
+        })
     }
 
     fn call(&self, request: http::Request<InboundBody>) -> AnswerFuture<http::Response<Body>> {

@@ -21,6 +21,8 @@ use tonic::codegen::tokio_stream::Stream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
+use super::compression::is_compressed;
+use super::counted_body::no_memory;
 use super::decode::{self, OutputForms};
 use super::encode;
 use super::grpc_services::{GrpcServices, token_meter};
@@ -30,6 +32,7 @@ use super::proto::inference::{
 };
 use crate::access::{AccessKey, AccessRefusal, ClientPass};
 use crate::app::ServerState;
+use crate::body_budget::BodyLease;
 use crate::status::grpc_status;
 use crate::tasks::boxed;
 use crate::trace;
@@ -47,6 +50,8 @@ const MAX_REQUESTS_KIB: u32 = 256 * 1024;
 const MIN_REQUEST_KIB: u32 = 16;
 /// Responses of a call that its client has not taken, in bytes.
 const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Part of them that does not count in the memory that all answers share.
+const UNCOUNTED_BYTES: usize = 64 << 10;
 
 type StreamItem = Result<ModelStreamInferResponse, Status>;
 
@@ -83,9 +88,39 @@ struct StreamCall {
 /// The way of answers to the client, for as many bytes as may wait on it.
 struct AnswerPath {
     items: UnboundedSender<OutgoingResponse>,
-    waiting_bytes: Arc<AtomicUsize>,
+    waiting: Arc<WaitingBytes>,
     limit: usize,
     order: Mutex<AnswerOrder>,
+}
+
+/// Bytes of responses that a client has not taken, and their part of the memory for answers.
+#[derive(Default)]
+struct WaitingBytes {
+    bytes: AtomicUsize,
+    memory: Mutex<BodyLease>,
+}
+
+impl WaitingBytes {
+    /// Counts a response that waits; `false` where it finds no room.
+    fn add(&self, bytes: usize, limit: usize) -> bool {
+        let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
+        let all = before.saturating_add(bytes);
+        let fits =
+            before <= limit && (all <= UNCOUNTED_BYTES || lock(&self.memory).cover(all).is_ok());
+        if !fits {
+            self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        }
+        fits
+    }
+
+    /// The client has taken a response.
+    fn remove(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        if before > UNCOUNTED_BYTES {
+            let mut memory = lock(&self.memory);
+            memory.shrink(self.bytes.load(Ordering::Acquire));
+        }
+    }
 }
 
 impl AnswerPath {
@@ -97,12 +132,13 @@ impl AnswerPath {
         room: Option<OwnedSemaphorePermit>,
     ) -> Option<OutgoingResponse> {
         let bytes = item.as_ref().map_or(0, Message::encoded_len);
-        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
-        if waiting <= self.limit {
+        if self.waiting.add(bytes, self.limit) {
             return Some(OutgoingResponse { item, bytes, _room: room });
         }
-        self.waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
-        let text = format!("the client leaves more than {} bytes of responses waiting", self.limit);
+        let text = format!(
+            "the client leaves more than {} bytes of responses waiting, or other clients leave no memory for more",
+            self.limit
+        );
         let item = Err(Status::resource_exhausted(text));
         // Nobody takes it when the client has gone.
         drop(self.items.send(OutgoingResponse { item, bytes: 0, _room: room }));
@@ -166,7 +202,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Responses of a call. Dropping them cancels what is under way.
 pub(super) struct CallResponses {
     items: UnboundedReceiver<OutgoingResponse>,
-    waiting_bytes: Arc<AtomicUsize>,
+    waiting: Arc<WaitingBytes>,
     ended: bool,
     cancel: CancelToken,
 }
@@ -186,7 +222,7 @@ impl Stream for CallResponses {
         }
         self.items.poll_recv(context).map(|outgoing| {
             let outgoing = outgoing?;
-            self.waiting_bytes.fetch_sub(outgoing.bytes, Ordering::AcqRel);
+            self.waiting.remove(outgoing.bytes);
             if outgoing.item.is_err() {
                 // A status ends the call.
                 self.ended = true;
@@ -211,7 +247,8 @@ pub(super) fn start(
 ) -> CallResponses {
     let (metadata, mut extensions, requests) = request.into_parts();
     let (out, items) = unbounded_channel();
-    let waiting_bytes = Arc::new(AtomicUsize::new(0));
+    let memory = Mutex::new(app.answer_budget().begin());
+    let waiting = Arc::new(WaitingBytes { memory, ..WaitingBytes::default() });
     let wanted = metadata.get(STATUS_ERRORS).and_then(|value| value.to_str().ok());
     let cancel = CancelToken::new();
     let call = Arc::new(StreamCall {
@@ -219,7 +256,7 @@ pub(super) fn start(
         key: extensions.remove(),
         out: AnswerPath {
             items: out,
-            waiting_bytes: Arc::clone(&waiting_bytes),
+            waiting: Arc::clone(&waiting),
             limit: MAX_WAITING_BYTES,
             order: Mutex::default(),
         },
@@ -237,7 +274,7 @@ pub(super) fn start(
         }
     });
     tokio::spawn(boxed(read(call, service.clone(), metadata, requests, cancel.clone())));
-    CallResponses { items, waiting_bytes, ended: false, cancel }
+    CallResponses { items, waiting, ended: false, cancel }
 }
 
 /// Takes in requests until the client has no more or goes away.
@@ -274,6 +311,12 @@ async fn read(
     }
 }
 
+/// Room of its call and memory of all that a request has taken.
+struct TakenRoom {
+    room: OwnedSemaphorePermit,
+    memory: BodyLease,
+}
+
 /// One request of a call, as its answers need it.
 struct AskedRequest {
     call: Arc<StreamCall>,
@@ -285,6 +328,7 @@ struct AskedRequest {
     forms: OutputForms,
     empty_final: bool,
     room: Option<OwnedSemaphorePermit>,
+    _memory: BodyLease,
     /// Place among the requests of its key, until it has ended.
     pass: Option<ClientPass>,
     trace: Option<Arc<RequestTrace>>,
@@ -302,11 +346,20 @@ impl StreamCall {
         let kib = kib.clamp(MIN_REQUEST_KIB, MAX_REQUESTS_KIB);
         // The semaphore is never closed.
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(kib).await else { return };
-        let large = message.encoded_len() > (1 << 20);
-        if large {
-            tokio::task::block_in_place(|| self.submit(service, metadata, message, room));
+        let bytes = message.encoded_len();
+        // A few bytes may stand for many, which stay until the request is answered.
+        let memory = match is_compressed(metadata) {
+            true => self.app.body_budget().take(bytes).await,
+            false => Ok(BodyLease::default()),
+        };
+        let Ok(memory) = memory else {
+            return self.heed(self.out.send(Err(no_memory()), None));
+        };
+        let taken = TakenRoom { room, memory };
+        if bytes > (1 << 20) {
+            tokio::task::block_in_place(|| self.submit(service, metadata, message, taken));
         } else {
-            self.submit(service, metadata, message, room);
+            self.submit(service, metadata, message, taken);
         }
     }
 
@@ -315,7 +368,7 @@ impl StreamCall {
         service: &GrpcServices,
         metadata: &MetadataMap,
         message: ModelInferRequest,
-        room: OwnedSemaphorePermit,
+        taken: TakenRoom,
     ) {
         let model = self.app.core().resolve(&message.model_name, &message.model_version);
         let decoupled = model.as_ref().is_ok_and(ModelHandle::is_decoupled);
@@ -331,7 +384,8 @@ impl StreamCall {
             model: message.model_name.clone(),
             forms: OutputForms::default(),
             empty_final,
-            room: Some(room),
+            room: Some(taken.room),
+            _memory: taken.memory,
             pass: None,
             trace: None,
         };
@@ -483,6 +537,7 @@ fn failed(error: &ServingError, response: ModelInferResponse) -> ModelStreamInfe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body_budget::BodyBudget;
 
     #[test]
     fn answers_wait_for_their_turn() {
@@ -498,8 +553,8 @@ mod tests {
 
     fn out(limit: usize) -> (AnswerPath, UnboundedReceiver<OutgoingResponse>) {
         let (items, receiver) = unbounded_channel();
-        let waiting_bytes = Arc::default();
-        (AnswerPath { items, waiting_bytes, limit, order: Mutex::default() }, receiver)
+        let waiting = Arc::default();
+        (AnswerPath { items, waiting, limit, order: Mutex::default() }, receiver)
     }
 
     fn item(bytes: usize) -> StreamItem {
@@ -519,15 +574,15 @@ mod tests {
         let ended = items.try_recv().unwrap();
         assert_eq!(ended.item.unwrap_err().code(), tonic::Code::ResourceExhausted);
         assert!(items.try_recv().is_err());
-        assert!(out.waiting_bytes.load(Ordering::Acquire) >= held * 100);
+        assert!(out.waiting.bytes.load(Ordering::Acquire) >= held * 100);
     }
 
     #[test]
     fn answers_that_are_taken_make_room() {
         let (out, items) = out(1000);
-        let waiting_bytes = Arc::clone(&out.waiting_bytes);
+        let waiting = Arc::clone(&out.waiting);
         let cancel = CancelToken::new();
-        let mut responses = CallResponses { items, waiting_bytes, ended: false, cancel };
+        let mut responses = CallResponses { items, waiting, ended: false, cancel };
         let mut context = Context::from_waker(std::task::Waker::noop());
         for _ in 0..100 {
             assert_eq!(out.send(item(100), None), StreamRoom::Left);
@@ -541,5 +596,22 @@ mod tests {
         }
         assert_eq!(last.unwrap().unwrap_err().code(), tonic::Code::ResourceExhausted);
         assert!(responses.cancel.is_cancelled());
+    }
+
+    #[test]
+    fn answers_of_all_calls_share_memory() {
+        let budget = BodyBudget::new(8 << 20);
+        let path = || {
+            let (out, items) = out(MAX_WAITING_BYTES);
+            *lock(&out.waiting.memory) = budget.begin();
+            (out, items)
+        };
+        let ((first, mut taken), (second, mut refused)) = (path(), path());
+        assert_eq!(first.send(item(5 << 20), None), StreamRoom::Left);
+        assert_eq!(second.send(item(4 << 20), None), StreamRoom::None);
+        let status = refused.try_recv().unwrap().item.unwrap_err();
+        assert_eq!((status.code(), budget.refusals()), (tonic::Code::ResourceExhausted, 1));
+        first.waiting.remove(taken.try_recv().unwrap().bytes);
+        assert_eq!(second.send(item(4 << 20), None), StreamRoom::Left);
     }
 }

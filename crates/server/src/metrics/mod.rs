@@ -11,6 +11,7 @@ mod gpu;
 mod gpu_memory;
 mod llm;
 mod power;
+mod refusals;
 mod tuning;
 
 use std::sync::OnceLock;
@@ -32,6 +33,7 @@ use families::{CACHE, CAPABILITIES, FAMILIES, FamilyValue, ModelFamily};
 use galatea::Engine;
 use galatea::host::{self, HostMonitor};
 pub(crate) use gpu::GpuMeters;
+pub(crate) use refusals::MemoryRefusals;
 
 /// Parts of a server that have figures for the page.
 #[derive(Clone, Copy)]
@@ -43,6 +45,8 @@ pub(crate) struct MetricsSources<'a> {
     pub(crate) host: Option<&'a HostMonitor>,
     /// Meters of the GPUs; `None` where nobody asks for them.
     pub(crate) gpus: Option<&'a GpuMeters>,
+    /// Requests and answers that found no memory.
+    pub(crate) refusals: MemoryRefusals,
 }
 
 /// The page of a server.
@@ -104,6 +108,7 @@ pub(crate) fn render(sources: MetricsSources<'_>) -> String {
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));
     page.extend(sources.gpus.map(GpuMeters::page).unwrap_or_default());
+    page.extend(refusals::page(sources.refusals));
     custom::add(&mut page, &core.custom_metrics());
     let mut text = Vec::new();
     if let Err(error) = TextEncoder::new().encode(&page, &mut text) {
