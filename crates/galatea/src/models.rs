@@ -224,7 +224,7 @@ impl Engine {
         let settings = [("worker", worker), ("power_mode", power)].into_iter();
         let settings = settings.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let settings: OrderedMap<String, String> = settings.collect();
-        let engine = ChunkRunner::named(unit, &settings);
+        let engine = ChunkRunner::named(unit, &settings, self.profiler().intervals());
         options.chunk_engine = engine.map_err(|error| refused("worker", error))?;
         options.session.choices = self.choices();
         options.session.pace = self.power().pace();

@@ -12,7 +12,7 @@ use galatea_coreml::engine::{
 use galatea_graph::converted;
 use galatea_llm::chunked::{ChunkEngine, ChunkFunctions, ChunkManifest, ChunkPlace, function_name};
 use galatea_llm::{LlmError, LlmErrorKind};
-use galatea_runtime::ExecutionProvider;
+use galatea_runtime::{ExecutionProvider, IntervalKind, IntervalSource};
 use galatea_tensor::{OrderedMap, Tensor};
 
 use super::MAIN;
@@ -26,6 +26,7 @@ pub struct ChunkRunner {
     engine: Arc<dyn CoreMlEngine>,
     cache: CompiledCache,
     options: EngineLoadOptions,
+    intervals: IntervalSource,
 }
 
 impl ChunkRunner {
@@ -36,24 +37,31 @@ impl ChunkRunner {
         cache: CompiledCache,
         options: EngineLoadOptions,
     ) -> Self {
-        Self { engine, cache, options }
+        Self { engine, cache, options, intervals: IntervalSource::default() }
+    }
+
+    /// The same, with a recorder that each prediction is told to.
+    #[must_use]
+    pub fn recorded(self, intervals: IntervalSource) -> Self {
+        Self { intervals, ..self }
     }
 
     /// Returns the engine for a provider's name: one for Core ML if the name is Core ML's. Without a name, or
     /// for `auto`, it returns one only if this machine has a Neural Engine. The settings are `worker` and
-    /// `power_mode`.
+    /// `power_mode`. Predictions are told to the recorder of `intervals`.
     ///
     /// # Errors
     /// Fails for an invalid setting.
     pub fn named(
         name: Option<&str>,
         settings: &OrderedMap<String, String>,
+        intervals: &IntervalSource,
     ) -> std::result::Result<Option<Arc<dyn ChunkEngine>>, String> {
         let chosen = engine::chosen(settings)?;
         let automatic = name.is_none_or(|name| name == devices::AUTO);
         let is_meant = devices::is_core_ml(name) || automatic && NeuralEngine::detect().is_some();
         Ok(chosen.filter(|_| is_meant).map(|(engine, cache, options)| -> Arc<dyn ChunkEngine> {
-            Arc::new(Self::new(engine, cache, options))
+            Arc::new(Self::new(engine, cache, options).recorded(intervals.clone()))
         }))
     }
 
@@ -91,7 +99,8 @@ impl ChunkEngine for ChunkRunner {
         let head = std::iter::once_with(|| self.package(folder, &manifest.head, &[(1, None)]));
         let packages = layers.chain(head).collect::<Result<Vec<EnginePackage>>>()?;
         tracing::info!(engine = self.engine.name(), packages = packages.len(), "chunks are loaded");
-        Ok(Box::new(EngineChunks { packages, states: HashMap::new() }))
+        let intervals = self.intervals.clone();
+        Ok(Box::new(EngineChunks { packages, states: HashMap::new(), intervals }))
     }
 
     fn behind(&self) -> Vec<Arc<dyn ExecutionProvider>> {
@@ -130,6 +139,7 @@ struct EngineChunks {
     packages: Vec<EnginePackage>,
     /// By chunk and sequence; none before the first run.
     states: HashMap<(usize, usize), StateNumber>,
+    intervals: IntervalSource,
 }
 
 /// The number at the end of a name such as `logits_10`: Core ML gives outputs in the order of their names.
@@ -181,9 +191,11 @@ impl EngineChunks {
         }
     }
 
+    /// Runs a function; `what` names it to who records.
     fn predict(
         &mut self,
         place: ChunkPlace,
+        what: &str,
         model: &dyn EngineModel,
         given: &[NamedTensor],
     ) -> std::result::Result<Vec<NamedTensor>, EngineError> {
@@ -193,6 +205,7 @@ impl EngineChunks {
             false => None,
         };
         engine::count_prediction();
+        let _recorded = self.intervals.begin(IntervalKind::Prediction, what);
         engine::predict(model, given.to_vec(), state)
     }
 
@@ -204,14 +217,14 @@ impl EngineChunks {
         let (model, name) = self.function(place)?;
         let given =
             fed(&*model, inputs).map_err(|text| LlmError::new(LlmErrorKind::Model, &name, text))?;
-        let mut found = self.predict(place, &*model, &given);
+        let mut found = self.predict(place, &name, &*model, &given);
         // What is computed from the first position on needs nothing of a state that a worker had.
         let lost = found.as_ref().is_err_and(|error| error.kind == EngineErrorKind::StateLost);
         if lost && begins(inputs) {
             if let Some(state) = self.states.remove(&(place.chunk, place.sequence)) {
                 model.drop_state(state);
             }
-            found = self.predict(place, &*model, &given);
+            found = self.predict(place, &name, &*model, &given);
         }
         let mut found = found.map_err(|error| told(&name, error))?;
         found.sort_by_key(|(name, _)| number(name));
@@ -272,11 +285,12 @@ impl ChunkFunctions for EngineChunks {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use galatea_coreml::engine::{EngineInterface, EnginePlannedOperator, PredictionCallback};
     use galatea_formats::coreml::{FeatureShapes, FeatureType, ModelFeature};
     use galatea_llm::arch::ModelShape;
+    use galatea_runtime::IntervalRecorder;
     use galatea_tensor::DataType;
 
     use super::*;
@@ -427,6 +441,12 @@ mod tests {
 
     /// A folder of one chunk and a head in a recording engine, what was said until it was loaded, and the log.
     fn loaded() -> (Box<dyn ChunkFunctions>, Vec<String>, Arc<Log>, tempfile::TempDir) {
+        loaded_with(IntervalSource::default())
+    }
+
+    fn loaded_with(
+        intervals: IntervalSource,
+    ) -> (Box<dyn ChunkFunctions>, Vec<String>, Arc<Log>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         for file in ["layers_0.mlpackage", "head.mlpackage"] {
             std::fs::create_dir(folder.path().join(file)).unwrap();
@@ -441,7 +461,8 @@ mod tests {
         let engine = Recording::default();
         let log = Arc::clone(&engine.0);
         let cache = CompiledCache::new(folder.path().join("cache"), 1 << 30);
-        let runner = ChunkRunner::new(Arc::new(engine), cache, EngineLoadOptions::default());
+        let runner = ChunkRunner::new(Arc::new(engine), cache, EngineLoadOptions::default())
+            .recorded(intervals);
         let functions = runner.load(folder.path(), &manifest).unwrap();
         let said = std::mem::take(&mut *log.said.lock().unwrap());
         (functions, said, log, folder)
@@ -455,6 +476,55 @@ mod tests {
 
     fn place(chunk: usize, rows: usize, sequence: usize) -> ChunkPlace {
         ChunkPlace { chunk, rows, sequence }
+    }
+
+    /// Writes intervals to the log of what an engine does.
+    #[derive(Default)]
+    struct NotedIntervals {
+        told: Mutex<Vec<String>>,
+        off: AtomicBool,
+    }
+
+    impl IntervalRecorder for NotedIntervals {
+        fn is_recording(&self) -> bool {
+            !self.off.load(Ordering::Relaxed)
+        }
+
+        fn begin(&self, kind: IntervalKind, what: &str) -> u64 {
+            let mut told = self.told.lock().unwrap();
+            told.push(format!("{kind:?} {what}"));
+            told.len() as u64
+        }
+
+        fn end(&self, _: IntervalKind, number: u64) {
+            self.told.lock().unwrap().push(format!("end {number}"));
+        }
+    }
+
+    #[test]
+    fn each_prediction_of_a_chunk_is_an_interval_with_its_function() {
+        let listed = Arc::new(NotedIntervals::default());
+        let recorder = Arc::clone(&listed) as Arc<dyn IntervalRecorder>;
+        let (mut functions, _, log, _folder) = loaded_with(IntervalSource(Some(recorder)));
+        functions.run(place(0, 8, 0), &inputs(0)).unwrap();
+        functions.run(place(1, 1, 0), &inputs(0)).unwrap();
+        // A prediction that fails ends, and the one that replaces it is another.
+        log.losses.store(1, Ordering::Relaxed);
+        functions.run(place(0, 1, 1), &inputs(0)).unwrap();
+        let expected = [
+            "Prediction layers_0.mlpackage: function 'prefill_8'",
+            "end 1",
+            "Prediction head.mlpackage: function 'main'",
+            "end 3",
+            "Prediction layers_0.mlpackage: function 'decode'",
+            "end 5",
+            "Prediction layers_0.mlpackage: function 'decode'",
+            "end 7",
+        ];
+        assert_eq!(*listed.told.lock().unwrap(), expected);
+        listed.off.store(true, Ordering::Relaxed);
+        functions.run(place(0, 1, 1), &inputs(0)).unwrap();
+        assert_eq!(listed.told.lock().unwrap().len(), expected.len());
     }
 
     #[test]
