@@ -8,6 +8,7 @@
 //! itself, [`normalise`], and [`validate`]. [`to_json`] shows the result.
 
 mod complete;
+mod idle_fields;
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated from proto/model_config.proto")]
 #[rustfmt::skip]
 pub mod inference;
@@ -27,6 +28,7 @@ use galatea_tensor::DataType;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 pub use complete::{DEFAULT_MAX_BATCH_SIZE, complete};
+pub use idle_fields::{IdleField, idle_fields};
 pub use inference::ModelConfig;
 pub use json::{from_json, to_json};
 pub(crate) use lenient_json::parse as parse_json;

@@ -18,7 +18,7 @@ use crate::backend::{BackendModel, HostLink, ModelBackend, ModelFiles, Placement
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::config::{self, InstanceDefaults, MetalConfig, ModelConfig};
+use crate::config::{self, IdleField, InstanceDefaults, MetalConfig, ModelConfig};
 use crate::ensemble::{EnsemblePlan, ServedEnsemble};
 use crate::error::{ErrorCode, ServingError};
 use crate::latency::LatencyRecorder;
@@ -238,7 +238,11 @@ impl Core {
             gpu_count: backend.default_instance_count(PlacementKind::Gpu(0)),
         };
         config::normalise_instances(config, defaults);
-        config::validate_instances(config, self.options.gpus)
+        config::validate_instances(config, self.options.gpus)?;
+        for IdleField { field, reason } in config::idle_fields(config) {
+            tracing::info!(model = %config.name, field, "this field has no effect here: {reason}");
+        }
+        Ok(())
     }
 
     /// Maker of spare instances of a model that may call others.
