@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::arguments::{parsed, path as path_of};
 use super::convert_choices::{ChunkChoices, ProgramChoices};
+use super::convert_fitting::{ConversionKind, GivenOptions, check_effects, is_package};
 use super::model::FunctionChoice;
 use super::precision::{self, PrecisionNotes};
 use super::precision_choices::PrecisionChoices;
@@ -46,11 +47,24 @@ pub(super) struct ConvertArguments {
     json: bool,
 }
 
+impl ConvertArguments {
+    fn given(&self) -> GivenOptions<'_> {
+        GivenOptions {
+            program: &self.program,
+            measured: &self.measured,
+            chunks: &self.chunks,
+            function: self.function.name.is_some(),
+            level: self.level.is_some(),
+        }
+    }
+}
+
 /// Converts a model.
 pub(super) fn convert(arguments: &ConvertArguments) -> Result<ExitCode, String> {
     let ConvertArguments { model: source, output: target, json, .. } = arguments;
     let started = Instant::now();
     if let Some(path) = model::checkpoint(source)? {
+        arguments.given().check(ConversionKind::Chunks)?;
         return checkpoint(&path, target, arguments, started);
     }
     let path = model::find(source)?;
@@ -58,7 +72,8 @@ pub(super) fn convert(arguments: &ConvertArguments) -> Result<ExitCode, String> 
     let nodes = loaded.graph.nodes.len();
     let mut notes = PrecisionNotes::default();
     match ModelFormat::of(target) {
-        Some(ModelFormat::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
+        Some(ModelFormat::CoreMl) if is_package(target) => {
+            arguments.given().check(ConversionKind::Package)?;
             let (written, lost) = write_package(&loaded.graph, &path, target, arguments)?;
             notes = written;
             if let Some(lost) = lost {
@@ -66,7 +81,7 @@ pub(super) fn convert(arguments: &ConvertArguments) -> Result<ExitCode, String> 
             }
         }
         Some(ModelFormat::Onnx) => {
-            arguments.measured.refuse()?;
+            arguments.given().check(ConversionKind::Onnx)?;
             let mut info = loaded.info;
             info.producer_name = "galatea".to_owned();
             info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -94,7 +109,6 @@ fn checkpoint(
             "a language model becomes a folder of packages, expected a name without an extension";
         return Err(format!("{text}, found '{}'", target.display()));
     }
-    arguments.measured.refuse()?;
     let mut chunks = ChunkOptions::default();
     chunks.convert = arguments.program.options(arguments.level, chunks.convert);
     arguments.chunks.apply(&mut chunks);
@@ -193,6 +207,9 @@ fn write_package(
     precision::measure(graph, &mut options, choices, &mut notes)?;
     let mut package =
         to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
+    if let Some(line) = check_effects(&package, &arguments.program, &options)? {
+        notes.line(&line);
+    }
     let version = env!("CARGO_PKG_VERSION").to_owned();
     package.info.metadata.insert("ai.galatea.version".to_owned(), version);
     let write =

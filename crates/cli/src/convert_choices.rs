@@ -18,10 +18,9 @@ pub(super) struct ProgramChoices {
         long,
         value_name = "fp16|fp32",
         value_parser = worded_choice(FLOATS, wrong_float),
-        default_value = "fp16",
         help = "what floats are computed in [fp16]"
     )]
-    precision: ComputedFloat,
+    precision: Option<ComputedFloat>,
     #[arg(
         long,
         value_name = "6…9",
@@ -53,7 +52,7 @@ pub(super) struct ProgramChoices {
     #[arg(
         long,
         value_name = "N",
-        value_parser = number::<usize>,
+        value_parser = longest,
         help = "the most that a length is which each run brings [2048]"
     )]
     longest: Option<usize>,
@@ -118,6 +117,13 @@ fn specification(text: &str) -> Result<i32, String> {
     }
 }
 
+fn longest(text: &str) -> Result<usize, String> {
+    match number(text)? {
+        0 => Err(": 0 found, expected 1 or more".to_owned()),
+        length => Ok(length),
+    }
+}
+
 /// A shape of an input, `INPUT=N,N,…`.
 #[derive(Debug, Clone)]
 struct InputShape {
@@ -168,7 +174,7 @@ impl ProgramChoices {
         usual: ConvertOptions,
     ) -> ConvertOptions {
         let mut options = ConvertOptions {
-            half: self.precision == ComputedFloat::Fp16,
+            half: self.precision.map_or(usual.half, |float| float == ComputedFloat::Fp16),
             specification: self.specification.unwrap_or(usual.specification),
             compression: self.weights.unwrap_or(usual.compression),
             longest: self.longest.unwrap_or(usual.longest),
@@ -184,7 +190,48 @@ impl ProgramChoices {
     }
 }
 
+impl ProgramChoices {
+    /// Names of the given options for shapes of inputs.
+    pub(super) fn given_shapes(&self) -> Vec<&'static str> {
+        named([
+            ("length", !self.lengths.is_empty()),
+            ("shape", !self.shapes.is_empty()),
+            ("bucket", !self.buckets.is_empty()),
+            ("longest", self.longest.is_some()),
+        ])
+    }
+
+    /// Names of the given options for what programs compute and store.
+    pub(super) fn given_forms(&self) -> Vec<&'static str> {
+        named([
+            ("precision", self.precision.is_some()),
+            ("specification", self.specification.is_some()),
+            ("weights", self.weights.is_some()),
+        ])
+    }
+
+    /// Returns whether the most of an open length is given.
+    pub(super) fn says_longest(&self) -> bool {
+        self.longest.is_some()
+    }
+}
+
+/// Names of the options that are given.
+pub(super) fn named<const N: usize>(rows: [(&'static str, bool); N]) -> Vec<&'static str> {
+    rows.into_iter().filter_map(|(name, given)| given.then_some(name)).collect()
+}
+
 impl ChunkChoices {
+    /// Names of the given options.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        named([
+            ("context", self.text.context.is_some()),
+            ("prefill", self.prefill.is_some()),
+            ("chunk-bytes", self.chunk_bytes.is_some()),
+            ("tokenizer", self.tokenizer.is_some()),
+        ])
+    }
+
     /// Changes the options that are given.
     pub(super) fn apply(&self, options: &mut ChunkOptions) {
         options.context = self.text.context;

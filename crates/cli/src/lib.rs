@@ -17,6 +17,7 @@ mod chip_facts;
 mod chunk_facts;
 mod convert;
 mod convert_choices;
+mod convert_fitting;
 mod core_ml_worker;
 mod describe;
 mod explain;

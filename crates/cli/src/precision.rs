@@ -41,7 +41,8 @@ pub(super) struct PrecisionNotes {
 }
 
 impl PrecisionNotes {
-    fn line(&mut self, text: &str) {
+    /// Adds a line.
+    pub(super) fn line(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
     }
@@ -116,6 +117,9 @@ pub(super) fn measure(
     }
     let asked = wanted.iter().any(|word| word == "auto");
     let probes = options.half && (asked || wanted.is_empty() && !calibration.is_empty());
+    if !calibration.is_empty() && !probes && !quantised {
+        return Err("--calibration goes with --islands auto or --activations int8".to_owned());
+    }
     let made = [RANDOM.to_owned()];
     let sources = if calibration.is_empty() { &made[..] } else { calibration };
     let samples = match probes || quantised {

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::arguments::{purpose, worded_choice};
+use super::convert_choices::named;
 use super::quantize_choices::RangeChoices;
 
 /// The word for inputs that are made.
@@ -72,22 +73,18 @@ fn wrong_form(given: &str) -> String {
 }
 
 impl PrecisionChoices {
-    /// Refuses options that only packages of Core ML have.
-    ///
-    /// # Errors
-    /// Fails when one is given.
-    pub(super) fn refuse(&self) -> Result<(), String> {
-        let rows = [
+    /// Names of the given options.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        named([
             ("activations", self.activations.is_some()),
             ("islands", !self.islands.is_empty()),
             ("check", !self.check.is_empty()),
-        ];
-        match rows.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((name, _)) => {
-                Err(format!("--{name} goes with packages of Core ML that are made of ONNX models"))
-            }
-        }
+            ("calibration", !self.calibration.is_empty()),
+            ("method", self.range.method.is_some()),
+            ("percentile", self.range.percentile.is_some()),
+            ("exclude", !self.exclude.is_empty()),
+            ("accuracy", self.accuracy.is_some()),
+        ])
     }
 
     /// Returns whether the package is compared with the model.

@@ -17,6 +17,7 @@
 mod architectures;
 mod chunks;
 mod convert_check;
+mod convert_options;
 mod core_ml_worker;
 mod metal_config;
 mod model_cache;

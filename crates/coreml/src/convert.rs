@@ -125,6 +125,7 @@ fn function(
     options: &ConvertOptions,
     float: MilElement,
 ) -> Result<WrittenFunction, ConvertError> {
+    check_versions(options)?;
     let (graph, facts) = prepared(one.graph, options)?;
     if options.level == RewriteLevel::O3
         && let Ok(found) = written(one, &graph, &facts, options, float, true)
@@ -132,6 +133,22 @@ fn function(
         return Ok(found);
     }
     written(one, &graph, &facts, options, float, false)
+}
+
+/// Versions of the format that are written.
+const VERSIONS: std::ops::RangeInclusive<i32> = 6..=9;
+
+/// Refuses numbers that no package can have.
+fn check_versions(options: &ConvertOptions) -> Result<(), ConvertError> {
+    let ConvertOptions { specification, longest, .. } = options;
+    if !VERSIONS.contains(specification) {
+        let text = format!("version {specification} of the format found, expected 6 to 9");
+        return Err(ConvertError::Graph(text));
+    }
+    match longest {
+        0 => Err(ConvertError::Graph("the longest length is 0, expected 1 or more".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// The prepared graph as a function, in the forms that the Neural Engine favours if `favoured` says so.
