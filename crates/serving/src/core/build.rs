@@ -124,10 +124,8 @@ impl Core {
         let before = polled.before.get(&version);
         let reused = before.and_then(|before| before.model.as_ref()).map(|maker| &maker.0);
         let reused = reused.filter(|model| model.seats_groups(&config.instance_group));
-        let model: Arc<dyn BackendModel> = match reused {
-            Some(model) => Arc::clone(model),
-            None => Arc::from(backend.load(&files)?),
-        };
+        let model =
+            reused.map_or_else(|| backend.load(&files).map(Arc::from), |m| Ok(Arc::clone(m)))?;
         let completion = ConfigCompletion {
             backend: backend.as_ref(),
             model: model.as_ref(),
