@@ -1,5 +1,9 @@
 //! Signals that the system sends to a server: to stop, to read its files again, and others that it outlives.
 
+/// `SIGXFSZ` of Linux and macOS.
+#[cfg(unix)]
+const FILE_SIZE: i32 = 25;
+
 /// The signals that ask the program to stop, heard from the moment that this exists.
 #[cfg(unix)]
 pub(crate) struct StopSignals {
@@ -34,6 +38,8 @@ impl StopSignals {
 /// Signals that do not stop the program, heard from the moment that this exists.
 #[cfg(unix)]
 pub(crate) struct OtherSignals {
+    /// A file has reached the size that the system allows the process. The write then fails, which is handled there.
+    _file_size: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
     first_user: tokio::signal::unix::Signal,
@@ -50,6 +56,7 @@ impl OtherSignals {
         use tokio::signal::unix::{SignalKind, signal};
         let failed = |error| format!("cannot wait for signals: {error}");
         Ok(Self {
+            _file_size: signal(SignalKind::from_raw(FILE_SIZE)).map_err(failed)?,
             hangup: signal(SignalKind::hangup()).map_err(failed)?,
             quit: signal(SignalKind::quit()).map_err(failed)?,
             first_user: signal(SignalKind::user_defined1()).map_err(failed)?,

@@ -130,6 +130,8 @@ pub struct ToolParser {
     told: usize,
     calls: usize,
     begun: bool,
+    /// True behind a call, until text other than blanks comes.
+    separates: bool,
     malformed: bool,
 }
 
@@ -144,6 +146,7 @@ impl ToolParser {
             told: 0,
             calls: 0,
             begun: false,
+            separates: false,
             malformed: false,
         }
     }
@@ -227,9 +230,9 @@ impl ToolParser {
         let tag = if self.format == ToolFormat::Hermes { OPEN } else { MARK };
         if let Some(at) = self.held.find(tag) {
             let before: String = self.held.drain(..at).collect();
-            // Line breaks in front of a call only separate it.
-            let before = if self.calls > 0 { before.trim() } else { before.trim_end_matches('\n') };
-            add_text(deltas, before);
+            // Line breaks in front of a call only separate it, and so does any blank between two calls.
+            let blank = self.separates && before.trim().is_empty();
+            add_text(deltas, if blank { "" } else { before.trim_end_matches('\n') });
             self.held.drain(..tag.len());
             self.untold = tag.to_owned();
             self.state = ToolCallState::Between;
@@ -239,7 +242,12 @@ impl ToolParser {
         let waiting = beginning_at_end(&self.held, tag);
         let certain = self.held.len() - waiting;
         let certain = self.held.get(..certain).map_or(certain, |t| t.trim_end_matches('\n').len());
+        let text = self.held.get(..certain).unwrap_or_default();
+        if self.separates && text.trim().is_empty() {
+            return false;
+        }
         let text: String = self.held.drain(..certain).collect();
+        self.separates = false;
         add_text(deltas, &text);
         false
     }
@@ -368,6 +376,7 @@ impl ToolParser {
         if let Some(rest) = text.strip_prefix(CLOSE) {
             self.held = rest.to_owned();
         }
+        self.separates = true;
         self.state = ToolCallState::Text;
         true
     }
