@@ -14,6 +14,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import ml_node_cases
+import translation_cases
 
 DOMAIN = "com.microsoft"
 CASES = []
@@ -364,11 +365,83 @@ def images_and_experts():
     case("q_embed_layer_norm_plain", "QEmbedLayerNormalization", without, 2)
 
 
+def experimental():
+    """Operators that ONNX had before version 10 and that ONNX Runtime still runs, and those that were its own first."""
+    old = dict(domain="", version=8)
+    x, image = floats(2, 3, 4), floats(2, 3, 4, 5)
+    case("old_affine", "Affine", [x], alpha=2.0, beta=0.5, **old)
+    case("old_affine_plain", "Affine", [x], **old)
+    case("old_scaled_tanh", "ScaledTanh", [x], alpha=2.0, beta=0.5, **old)
+    case("old_parametric_softplus", "ParametricSoftplus", [x], alpha=0.5, beta=3.0, **old)
+    case("old_scale", "Scale", [x], scale=3.0, **old)
+    case("old_crop", "Crop", [image], border=[1, 0, 2, 1], **old)
+    case("old_crop_part", "Crop", [image], border=[1, 1, 0, 0], scale=[2, 3], **old)
+    case("old_image_scaler", "ImageScaler", [image], scale=2.0, bias=[0.5, -1.0, 3.0], **old)
+    starts, ends = np.array([0, -2]), np.array([2, 100])
+    case("old_dynamic_slice", "DynamicSlice", [x, starts, ends, np.array([1, 2])], constants=(1, 2, 3), **old)
+    case("old_dynamic_slice_first", "DynamicSlice", [x, starts.astype(np.int32), ends.astype(np.int32)],
+         constants=(1, 2), **old)
+    case("old_mvn", "MeanVarianceNormalization", [image], **old)
+    case("old_mvn_across", "MeanVarianceNormalization", [image], across_channels=1, **old)
+    case("old_mvn_mean", "MeanVarianceNormalization", [image], normalize_variance=0, **old)
+    case("old_thresholded_relu", "ThresholdedRelu", [x], alpha=0.5, **old)
+    for version in (8, 14):
+        case(f"old_layer_norm_{version}", "LayerNormalization", [x, floats(4), floats(4)], 3, domain="", version=version)
+    case("old_layer_norm_plain", "LayerNormalization", [x, floats(4)], domain="", version=11, epsilon=1e-3, axis=2)
+
+
+def streams_and_gates():
+    streams, flat, three = floats(2, 3, 4), floats(2, 12), dict(num_branches=3)
+    case("branchwise_rms_norm", "BranchwiseRMSNorm", [streams, floats(3, 4)])
+    case("branchwise_rms_norm_plain", "BranchwiseRMSNorm", [streams])
+    case("branchwise_rms_norm_flat", "BranchwiseRMSNorm", [flat, floats(12)], epsilon=1e-2, **three)
+    case("branchwise_rms_norm_shared", "BranchwiseRMSNorm", [flat, floats(4)], **three)
+    case("stream_pre_mix", "HyperConnectionPreMix", [streams, floats(2, 3)])
+    case("stream_pre_mix_each", "HyperConnectionPreMix", [flat, floats(2, 12)], reduction_scale=0.5, **three)
+    case("stream_post_mix", "HyperConnectionPostMix", [streams, floats(2, 4), floats(2, 3, 1), floats(2, 3, 3)])
+    case("stream_post_mix_plain", "HyperConnectionPostMix", [flat, floats(2, 4), floats(2, 3, 4)], **three)
+    case("gated_rms_norm", "GatedRMSNorm", [floats(2, 4), floats(2), floats(2, 4)])
+    case("gated_rms_norm_sigmoid", "GatedRMSNorm", [floats(2, 4), floats(4), floats(2, 4)], activation="sigmoid")
+    half = [floats(2, 4).astype(np.float16) for _ in range(2)]
+    case("gated_rms_norm_half", "GatedRMSNorm", [half[0], floats(4).astype(np.float16), half[1]])
+    case("linear_attention_gate", "LinearAttentionGate", [floats(2, 3), floats(3), floats(3), floats(2, 3)], 2)
+    case("linear_attention_decay", "LinearAttentionGate", [floats(2, 5, 3), floats(3), floats(3)])
+    keys, each = floats(2, 3, 2, 4), lambda: floats(2, 4)
+    case("engram_gate", "EngramGate", [keys, floats(2, 3, 2, 4), floats(2, 3, 4), each(), each(), each()], 2)
+    case("engram_gate_alone", "EngramGate", [keys, floats(2, 3, 2, 4), floats(2, 3, 4), each(), each()])
+    source, sizes = np.array([1, 5, 3, 4, 2]), dict(min_ngram_size=1, max_ngram_size=3)
+    guesses = np.array([1, 5, 3, 9, 2, 7])
+    case("bifurcation", "BifurcationDetector", [source, np.array([2]), np.array([0]), guesses], 2, **sizes)
+    case("bifurcation_match", "BifurcationDetector", [source, np.array([0, 3, 4]), np.array([0])], 2, **sizes)
+    case("bifurcation_twice", "BifurcationDetector", [np.array([4, 1, 4, 2]), np.array([4]), np.array([0])], 2, **sizes)
+    positions, caches = integers(0, 6, 3, 2, 5), [floats(6, 4), floats(6, 4)]
+    case("m_rotary", "MRotaryEmbedding", [floats(2, 5, 24), positions, *caches], num_heads=3, mrope_section=[2, 1, 1])
+    case("m_rotary_heads", "MRotaryEmbedding", [floats(2, 3, 5, 10), positions, *caches], num_heads=3, interleaved=1,
+         rotary_embedding_dim=8, mrope_section=[2, 1, 1], mrope_layout=1, scale=0.5)
+    case("expert_groups", "MoEGroupRouter", [floats(4, 12), floats(12)], top_k=3, n_group=4, topk_group=2, group_topk=2)
+    case("expert_groups_one", "MoEGroupRouter", [floats(2, 2, 6), floats(6)], top_k=2, router_sentinel=-3.0)
+    hashes = dict(max_ngram_size=3, n_head_per_ngram=2, pad_id=1)
+    for dtype in (np.int32, np.int64):
+        ids, factors = integers(0, 9, 2, 5, dtype=dtype), integers(1, 2**30, 3, dtype=dtype)
+        counts, offsets = integers(5, 1000, 4, dtype=dtype), integers(0, 10**6, 4, dtype=dtype)
+        past, end, name = integers(0, 9, 2, 2, dtype=dtype), np.array(3, dtype), np.dtype(dtype).name
+        parts = np.array([[0, 0, 1, 1, 1], [2, 2, 2, 3, 4]], np.int32)
+        case(f"n_gram_hashes_{name}", "NGramHashMapping", [ids, factors, counts, past], 2, **hashes)
+        case(f"n_gram_hashes_end_{name}", "NGramHashMapping", [ids, factors, counts, past, offsets, end, parts], 2,
+             reset_on_eos=1, **hashes)
+        borders, row = np.array([0, 4, 10], np.int32), parts.reshape(-1)
+        case(f"n_gram_hashes_joined_{name}", "VarlenNGramHashMapping",
+             [ids.reshape(-1), factors, counts, borders, past, offsets, end, row, parts[:, :2].copy()], 3,
+             reset_on_eos=1, **hashes)
+
+
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others, texts_and_tokens, images_and_experts]:
+    for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others, texts_and_tokens, images_and_experts,
+                  experimental, streams_and_gates]:
         group()
+    translation_cases.translations(case)
     for group in ml_node_cases.GROUPS:
         group(ml_case)
     out, failed = pathlib.Path(sys.argv[1]), 0

@@ -310,6 +310,7 @@ fn case_scripts(workspace: &WorkspaceFolders) -> Result<String, String> {
         "contrib_node_cases.py",
         "ml_node_cases.py",
         "onnx_node_cases.py",
+        "translation_cases.py",
         "requirements-test.txt",
     ];
     let read = |file: &str| {

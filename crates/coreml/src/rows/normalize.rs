@@ -398,10 +398,11 @@ fn mean_variance(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVa
     let x = emit.var(node, 0)?;
     let mean = reduced(emit, "reduce_mean", &x, &axes)?;
     let centred = emit.pair("sub", &x, &mean)?;
+    let Some(least) = operator.epsilon else { return Ok(vec![centred]) };
     let square = emit.op("square", vec![("x", (&centred).into())])?;
     let variance = reduced(emit, "reduce_mean", &square, &axes)?;
     let deviation = emit.op("sqrt", vec![("x", MilArg::Var(variance))])?;
-    let least = emit.float(1e-9);
+    let least = emit.float(least);
     let divisor = emit.pair("add", &deviation, least)?;
     Ok(vec![emit.pair("real_div", &centred, &divisor)?])
 }

@@ -207,7 +207,8 @@ impl<'a> AttributeReader<'a> {
     ) -> Result<usize, OpError> {
         let Some(found) = self.string(name)? else { return Ok(default) };
         choices.iter().position(|choice| *choice == found).ok_or_else(|| {
-            OpError::new(format!("attribute '{name}' is '{found}', expected one of {choices:?}"))
+            let choices = choices.join(", ");
+            OpError::new(format!("attribute '{name}' is '{found}', expected one of {choices}"))
         })
     }
 

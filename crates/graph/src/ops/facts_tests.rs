@@ -26,6 +26,9 @@ fn needed(def: &OpDef) -> Attributes {
         "Cast" => &[("to", AttributeValue::Int(1))],
         "BitShift" => &[("direction", AttributeValue::String("LEFT".into()))],
         "Mod" => &[("fmod", AttributeValue::Int(1))],
+        "ScaledTanh" | "ParametricSoftplus" => {
+            &[("alpha", AttributeValue::Float(2.0)), ("beta", AttributeValue::Float(0.5))]
+        }
         _ => &[],
     };
     list.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()

@@ -9,6 +9,7 @@ pub mod cast;
 pub mod contrib;
 pub mod control;
 pub mod convolution;
+pub mod experimental;
 mod facts;
 pub mod fused;
 pub mod generate;
@@ -82,6 +83,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     random::OPS,
     training::OPS,
     contrib::OPS,
+    experimental::OPS,
 ];
 
 /// All rows.

@@ -90,6 +90,12 @@ pub const OPS: &[OpDef] = &[
     unary("Softsign", 1, |_| Activation::boxed(ActivationKind::Softsign))
         .elementwise_of_first()
         .transcendental(),
+    // Version 1 is ONNX Runtime's, of before ONNX had it.
+    unary("ThresholdedRelu", 1, |c| {
+        with_alpha(c, 1.0, |alpha| ActivationKind::ThresholdedRelu { alpha })
+    })
+    .elementwise_of_first()
+    .transcendental(),
     unary("ThresholdedRelu", 10, |c| {
         with_alpha(c, 1.0, |alpha| ActivationKind::ThresholdedRelu { alpha })
     })

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod attention;
+mod bifurcation_detector;
 mod c_dist;
 mod crop_and_resize;
 mod decoder_masked_attention;
@@ -9,20 +10,26 @@ mod diffusion;
 mod dynamic_quantize_lstm;
 mod dynamic_time_warping;
 mod embed_layer_normalization;
+mod engram_gate;
 mod fused_product;
 mod gated_add;
+mod gated_rms_norm;
 mod gather_block_quantized;
 mod gelu;
 mod group_query_attention;
+mod hyper_connection;
 mod integer_product;
 mod inverse;
 mod key_mask;
+mod m_rotary_embedding;
 mod mat_mul_bnb4;
 mod mat_mul_fp_q4;
 mod mat_mul_n_bits;
 mod moe;
+mod moe_group_router;
 mod multi_head_attention;
 mod murmur_hash3;
+mod n_gram_hash_mapping;
 mod n_gram_repeat_block;
 mod q_attention;
 mod q_embed_layer_normalization;
@@ -42,6 +49,7 @@ mod word_conv_embedding;
 
 pub use aliases::{ExpandDims, OptionalStepRange};
 pub use attention::ContribAttention;
+pub use bifurcation_detector::BifurcationDetector;
 pub use c_dist::CDist;
 pub use crop_and_resize::CropAndResize;
 pub use decoder_masked_attention::DecoderMaskedAttention;
@@ -49,19 +57,25 @@ pub use diffusion::{BiasSplitGelu, ContribGroupNorm};
 pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
 pub use dynamic_time_warping::DynamicTimeWarping;
 pub use embed_layer_normalization::EmbedLayerNormalization;
+pub use engram_gate::EngramGate;
 pub use fused_product::{FusedGemm, OperandTransposition, TurnedMatMul};
 pub use gated_add::GatedAdd;
+pub use gated_rms_norm::{GatedRmsNorm, LinearAttentionGate};
 pub use gather_block_quantized::GatherBlockQuantized;
 pub use gelu::BiasActivation;
 pub use group_query_attention::GroupQueryAttention;
+pub use hyper_connection::{BranchwiseRmsNorm, ResidualLayout, StreamPostMix, StreamPreMix};
 pub use integer_product::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 pub use inverse::Inverse;
+pub use m_rotary_embedding::MultiRotaryEmbedding;
 pub use mat_mul_bnb4::MatMulBnb4;
 pub use mat_mul_fp_q4::MatMulFpQ4;
 pub use mat_mul_n_bits::MatMulNBits;
 pub use moe::{ExpertActivation, ExpertRouting, MixtureOfExperts};
+pub use moe_group_router::ExpertGroups;
 pub use multi_head_attention::MultiHeadAttention;
 pub use murmur_hash3::MurmurHash3;
+pub use n_gram_hash_mapping::{NGramHashMapping, TextLayout};
 pub use n_gram_repeat_block::NGramRepeatBlock;
 pub use q_attention::QAttention;
 pub use q_embed_layer_normalization::QEmbedLayerNormalization;
@@ -156,6 +170,8 @@ pub const OPS: &[OpDef] = &[
     )
     .accumulating(),
     row("RotaryEmbedding", Arity::exactly(4), ONE, ContribRotaryEmbedding::parse).accumulating(),
+    row("MRotaryEmbedding", Arity::exactly(4), ONE, MultiRotaryEmbedding::parse).accumulating(),
+    row("MoEGroupRouter", TWO, Arity::between(1, 3), ExpertGroups::parse).accumulating(),
     row("FusedMatMul", TWO, ONE, TurnedMatMul::parse).accumulating(),
     row("TransposeMatMul", TWO, ONE, TurnedMatMul::parse),
     row("FusedGemm", Arity::between(2, 3), ONE, FusedGemm::parse).accumulating(),
@@ -216,6 +232,36 @@ pub const OPS: &[OpDef] = &[
     row("GreedySearch", Arity::between(2, 7), ONE, TokenSearch::greedy),
     row("Sampling", Arity::between(2, 9), Arity::between(1, 2), TokenSearch::sampling),
     row("NGramRepeatBlock", TWO, ONE, NGramRepeatBlock::parse),
+    row(
+        "BifurcationDetector",
+        Arity::between(3, 4),
+        Arity::between(1, 2),
+        BifurcationDetector::parse,
+    ),
+    row("GatedRMSNorm", Arity::exactly(3), ONE, GatedRmsNorm::parse).accumulating(),
+    row(
+        "LinearAttentionGate",
+        Arity::between(3, 4),
+        Arity::between(1, 2),
+        LinearAttentionGate::parse,
+    )
+    .accumulating(),
+    row("BranchwiseRMSNorm", Arity::between(1, 2), ONE, BranchwiseRmsNorm::parse).accumulating(),
+    row("HyperConnectionPreMix", TWO, ONE, StreamPreMix::parse).accumulating(),
+    row("HyperConnectionPostMix", Arity::between(3, 4), ONE, StreamPostMix::parse).accumulating(),
+    row("EngramGate", Arity::between(5, 6), Arity::between(1, 2), EngramGate::parse).accumulating(),
+    row(
+        "NGramHashMapping",
+        Arity::between(3, 7),
+        Arity::between(1, 2),
+        NGramHashMapping::parse_rows,
+    ),
+    row(
+        "VarlenNGramHashMapping",
+        Arity::between(4, 9),
+        Arity::between(1, 3),
+        NGramHashMapping::parse_joined,
+    ),
     row("MurmurHash3", ONE, ONE, MurmurHash3::parse),
     row("UnfoldTensor", ONE, ONE, UnfoldTensor::parse),
     row("DynamicTimeWarping", ONE, ONE, |_| Ok(Box::new(DynamicTimeWarping))),

@@ -4,10 +4,12 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::attention::ContribAttention;
 use super::q_linear::expect_quantised;
+use crate::collect::collected;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::values::{floats, from_floats, integers};
+use crate::ops::cast::converted;
+use crate::ops::values::{expect_float, floats, from_floats, integers};
 
 /// `QAttention` of domain `com.microsoft`.
 ///
@@ -54,31 +56,46 @@ pub(super) fn dequantised(
     from_floats(DataType::Fp32, tensor.shape(), all)
 }
 
+/// A float input as FP32, which the attention is computed in.
+fn single(tensor: Option<&Tensor>) -> Result<Option<Tensor>, OpError> {
+    tensor.map(|tensor| converted(tensor, DataType::Fp32)).transpose()
+}
+
 impl Operator for QAttention {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
-        let float = |index: usize| -> Result<Fact, OpError> {
+        let wide = |fact: &Fact| Fact::shaped(DataType::Fp32, fact.shape.clone());
+        let quantised = |index: usize| -> Result<Fact, OpError> {
             let fact = inputs.required(index)?;
             expect_quantised(fact.dtype)?;
-            Ok(Fact::shaped(DataType::Fp32, fact.shape.clone()))
+            Ok(wide(fact))
         };
-        let x = float(0)?;
-        let w = float(1)?;
-        let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
-        self.attention.infer(OperatorInputs::new(&all))
+        let (x, w) = (quantised(0)?, quantised(1)?);
+        let scale = inputs.required(3)?.dtype;
+        expect_float(scale)?;
+        let (bias, past) = (inputs.optional(2).map(wide), inputs.optional(8).map(wide));
+        let mask = inputs.optional(5);
+        let all = [Some(&x), Some(&w), bias.as_ref(), mask, past.as_ref()];
+        let found = self.attention.infer(OperatorInputs::new(&all))?;
+        Ok(found.into_iter().map(|fact| Fact { dtype: scale, ..fact }).collect())
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let x = dequantised(inputs.required(0)?, inputs.required(3)?, inputs.optional(6))?;
+        let scale = inputs.required(3)?;
+        let x = dequantised(inputs.required(0)?, scale, inputs.optional(6))?;
         let w = dequantised(inputs.required(1)?, inputs.required(4)?, inputs.optional(7))?;
-        let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
-        self.attention.reference(OperatorInputs::new(&all))
+        let (bias, past) = (single(inputs.optional(2))?, single(inputs.optional(8))?);
+        let all = [Some(&x), Some(&w), bias.as_ref(), inputs.optional(5), past.as_ref()];
+        let found = self.attention.reference(OperatorInputs::new(&all))?;
+        collected(&mut found.iter().map(|tensor| converted(tensor, scale.dtype())))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::ops::testing::{attributes, int, run, tensor};
-    use galatea_tensor::Tensor;
+    use galatea_tensor::{DataType, Tensor};
+
+    use crate::ops::cast::converted;
 
     #[test]
     fn values_are_taken_between_their_scales() {
@@ -86,13 +103,20 @@ mod tests {
         let w = tensor(&[1, 3], &[0_i8, 0, 4]);
         let bias = tensor(&[3], &[0.0_f32, 0.0, 1.0]);
         let zero = Tensor::scalar(128_u8);
-        let half = Tensor::scalar(0.5_f32);
+        let first = Tensor::scalar(0.5_f32);
         let scales = tensor(&[3], &[1.0_f32, 1.0, 2.0]);
         let inputs =
-            [Some(&x), Some(&w), Some(&bias), Some(&half), Some(&scales), None, Some(&zero)];
+            [Some(&x), Some(&w), Some(&bias), Some(&first), Some(&scales), None, Some(&zero)];
         let list = attributes([("num_heads", int(1))]);
         let all = run("com.microsoft:QAttention", 1, &list, &inputs, 1).unwrap();
         // 2 · 0.5 times 4 · 2, and the bias.
         assert_eq!(all[0], tensor(&[1, 1, 1], &[9.0_f32]));
+        // Scales of FP16 give FP16.
+        let half = |tensor: &Tensor| converted(tensor, DataType::Fp16).unwrap();
+        let (bias, first, scales) = (half(&bias), half(&first), half(&scales));
+        let inputs =
+            [Some(&x), Some(&w), Some(&bias), Some(&first), Some(&scales), None, Some(&zero)];
+        let all = run("com.microsoft:QAttention", 1, &list, &inputs, 1).unwrap();
+        assert_eq!(all[0], half(&tensor(&[1, 1, 1], &[9.0_f32])));
     }
 }

@@ -20,13 +20,9 @@ pub struct ContribRotaryEmbedding {
 
 impl ContribRotaryEmbedding {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        if context.attributes.flag("is_packed_batching", false)? {
-            return Err(OpError::new("ragged batches (is_packed_batching) are not supported"));
-        }
-        let scale = context.attributes.float_or("scale", 1.0)?;
-        if scale != 1.0 {
-            return Err(OpError::new(format!("attribute 'scale' is {scale}, expected 1")));
-        }
+        // Neither has an effect on the CPU of ONNX Runtime.
+        context.attributes.ignore("is_packed_batching");
+        context.attributes.ignore("scale");
         let mut length =
             |name: &'static str| bounds::length(context.attributes.int_or(name, 0)?, name);
         let heads = length("num_heads")?;

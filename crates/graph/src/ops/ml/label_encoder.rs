@@ -140,7 +140,7 @@ fn one_of(context: &mut ParseContext<'_>, names: [&'static str; 4]) -> Result<Te
     let mut given = [texts, integers, floats, tensor].into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(found), None) => Ok(found),
-        _ => Err(OpError::new(format!("one of {names:?} must be given"))),
+        _ => Err(OpError::new(format!("one of {} must be given", names.join(", ")))),
     }
 }
 

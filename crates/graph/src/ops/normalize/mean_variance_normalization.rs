@@ -12,17 +12,38 @@ use crate::ops::values::{expect_float, floats, from_floats};
 /// Added to the standard deviation. Source: the function body in ONNX's definition.
 const EPSILON: f64 = 1e-9;
 
-/// `(x − mean) / (standard deviation + 10⁻⁹)` over some axes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `(x − mean) / (standard deviation + epsilon)` over some axes.
+#[derive(Clone, Debug, PartialEq)]
 pub struct MeanVarianceNormalization {
     /// The axes over which elements share a mean; negative ones count from the end.
     pub axes: Vec<i64>,
+    /// Number that is added to the standard deviation; absent where only the mean is taken away.
+    pub epsilon: Option<f64>,
+    /// True for the experimental version, which takes images alone.
+    pub images: bool,
 }
 
 impl MeanVarianceNormalization {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let axes = context.attributes.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
-        Ok(Box::new(Self { axes }))
+        Ok(Box::new(Self { axes, epsilon: Some(EPSILON), images: false }))
+    }
+
+    /// Parses the experimental version, of images `[batch, channels, rows, columns]`.
+    pub(super) fn parse_images(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let across = context.attributes.flag("across_channels", false)?;
+        let divides = context.attributes.flag("normalize_variance", true)?;
+        let axes = if across { vec![0, 1, 2, 3] } else { vec![0, 2, 3] };
+        Ok(Box::new(Self { axes, epsilon: divides.then_some(0.0), images: true }))
+    }
+
+    fn shared_axes(&self, rank: usize) -> Result<Vec<usize>, OpError> {
+        if self.images && rank != 4 {
+            return Err(OpError::new(format!("images of {rank} axes, expected 4")));
+        }
+        find_axes(&self.axes, rank)
     }
 }
 
@@ -31,14 +52,14 @@ impl Operator for MeanVarianceNormalization {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         if let Some(rank) = x.rank() {
-            find_axes(&self.axes, rank)?;
+            self.shared_axes(rank)?;
         }
         Ok(same_as(x))
     }
 
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let x = inputs.required(0)?;
-        let shared = find_axes(&self.axes, x.rank())?;
+        let shared = self.shared_axes(x.rank())?;
         let mut all = floats(x)?;
         // Elements of one group have the same index on all axes that are not shared.
         let own: Vec<usize> = (0..x.rank()).filter(|axis| !shared.contains(axis)).collect();
@@ -55,7 +76,8 @@ impl Operator for MeanVarianceNormalization {
             let values: Vec<f64> = members.iter().map(|&member| all[member]).collect();
             let (mean, variance) = moments(&values);
             for &member in members {
-                all[member] = (all[member] - mean) / (variance.sqrt() + EPSILON);
+                let spread = self.epsilon.map_or(1.0, |epsilon| variance.sqrt() + epsilon);
+                all[member] = (all[member] - mean) / spread;
             }
         }
         Ok(vec![from_floats(x.dtype(), x.shape(), all)?])
@@ -64,7 +86,7 @@ impl Operator for MeanVarianceNormalization {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{attributes, ints, one, tensor};
+    use crate::ops::testing::{attributes, int, ints, one, run, tensor};
 
     #[test]
     fn elements_along_the_axes_share_a_mean() {
@@ -72,5 +94,18 @@ mod tests {
         let found =
             one("MeanVarianceNormalization", 13, &attributes([("axes", ints(&[0]))]), &[&x]);
         assert_eq!(found, tensor(&[2, 2], &[-1.0_f32, -1.0, 1.0, 1.0]));
+    }
+
+    #[test]
+    fn images_are_normalised_by_channel_or_as_a_whole() {
+        let x = tensor(&[1, 2, 1, 2], &[1.0_f32, 3.0, 10.0, 30.0]);
+        let found = |list| one("MeanVarianceNormalization", 8, &list, &[&x]);
+        let by_channel = tensor(&[1, 2, 1, 2], &[-1.0_f32, 1.0, -1.0, 1.0]);
+        assert_eq!(found(attributes([])), by_channel);
+        let list = [("across_channels", int(1)), ("normalize_variance", int(0))];
+        let whole = tensor(&[1, 2, 1, 2], &[-10.0_f32, -8.0, -1.0, 19.0]);
+        assert_eq!(found(attributes(list)), whole);
+        let row = tensor(&[2], &[1.0_f32, 2.0]);
+        assert!(run("MeanVarianceNormalization", 1, &attributes([]), &[Some(&row)], 1).is_err());
     }
 }

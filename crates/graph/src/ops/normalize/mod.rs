@@ -38,6 +38,15 @@ fn stash_type(context: &mut ParseContext<'_>) -> Result<(), OpError> {
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    // Version 1 is ONNX Runtime's, of before ONNX had it: its optimisers write it into models of any version.
+    OpDef::onnx(
+        "LayerNormalization",
+        1,
+        Arity::between(2, 3),
+        Arity::between(1, 3),
+        LayerNormalization::parse,
+    )
+    .accumulating(),
     OpDef::onnx(
         "LayerNormalization",
         17,
@@ -69,6 +78,8 @@ pub const OPS: &[OpDef] = &[
     .accumulating(),
     OpDef::onnx("LpNormalization", 1, ONE, ONE, LpNormalization::parse).accumulating(),
     OpDef::onnx("LRN", 1, ONE, ONE, Lrn::parse).rows_apart_from_weights().accumulating(),
+    OpDef::onnx("MeanVarianceNormalization", 1, ONE, ONE, MeanVarianceNormalization::parse_images)
+        .accumulating(),
     OpDef::onnx("MeanVarianceNormalization", 9, ONE, ONE, MeanVarianceNormalization::parse)
         .accumulating(),
 ];

@@ -151,7 +151,7 @@ impl Slice {
     }
 
     /// Opset 10 and newer.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         if context.inputs < 3 {
             return Err(OpError::new("inputs 'starts' and 'ends' are missing"));
         }

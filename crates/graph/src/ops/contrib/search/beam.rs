@@ -6,8 +6,11 @@ use galatea_tensor::Tensor;
 
 use super::decoder::{self, SCORES, TextDecoder};
 use super::hypotheses::FinishedTexts;
-use super::requests::{self, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts};
+use super::requests::{
+    self, EncoderRule, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts,
+};
 use super::scores::TokenScores;
+use super::translator::{self, TextTranslator, TranslatorStart};
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -18,7 +21,7 @@ use crate::ops::bounds::bounded;
 /// Score of the beams of a prompt that do not count in the first step: all are equal there.
 const UNUSED: f32 = -1e9;
 
-/// `BeamSearch` of domain `com.microsoft` with a decoder as GPT-2's.
+/// `BeamSearch` of domain `com.microsoft` with a decoder as GPT-2's, or with an encoder and a decoder as T5's.
 ///
 /// Inputs: prompts `[B, S]`, the greatest and least length, numbers of beams and of texts, penalties of length and
 /// repetition, masks of tokens `[V]` and of first tokens `[B, V]`, and a mask of the prompts. Outputs: texts
@@ -35,9 +38,12 @@ impl BeamSearch {
     pub(in crate::ops::contrib) fn parse(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {
-        let tokens = SearchTokens::parse(context)?;
+        let tokens = SearchTokens::parse(context, EncoderRule::Allowed)?;
         let early_stopping = context.attributes.flag("early_stopping", false)?;
-        let bodies = decoder::parse(context)?;
+        let bodies = match tokens.start {
+            Some(_) => translator::parse(context)?,
+            None => decoder::parse(context)?,
+        };
         Ok(Box::new(Self { bodies, tokens, early_stopping, inputs: context.inputs }))
     }
 }
@@ -50,6 +56,41 @@ struct BeamSettings {
     early_stopping: bool,
     end: i32,
     padding: i32,
+}
+
+/// The model that scores texts.
+enum BeamModel<'a> {
+    Decoder(TextDecoder<'a>),
+    Translator(TextTranslator<'a>),
+}
+
+impl BeamModel<'_> {
+    /// Scores of the tokens behind the prompts.
+    fn start(
+        &mut self,
+        inputs: &SearchInputs<'_>,
+        prompts: &PromptRows,
+        settings: &BeamSettings,
+    ) -> Result<TokenScores, OpError> {
+        let ids = inputs.tensor(0)?.ok_or_else(|| OpError::new("input_ids are missing"))?;
+        let mask = inputs.mask(9, ids.shape())?;
+        let &BeamSettings { padding, beams, .. } = settings;
+        match self {
+            Self::Decoder(decoder) => decoder.start(prompts, mask.as_deref(), padding, beams),
+            Self::Translator(translator) => {
+                let start = TranslatorStart { padding, beams };
+                translator.start(ids, mask.as_deref(), prompts, start)
+            }
+        }
+    }
+
+    /// Scores of the tokens behind texts that have got a token each.
+    fn step(&mut self, step: &BeamStep, texts: &[Vec<i32>]) -> Result<TokenScores, OpError> {
+        match self {
+            Self::Decoder(decoder) => decoder.step(&step.tokens, &step.from),
+            Self::Translator(translator) => translator.step(texts, &step.from),
+        }
+    }
 }
 
 /// The beams of all prompts.
@@ -161,15 +202,24 @@ impl Operator for BeamSearch {
     }
 
     fn evaluate(&self, mut inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
-        let mut decoder = TextDecoder::new(&self.bodies, &mut inputs, &self.tokens)?;
+        let mut model = match self.tokens.start {
+            Some(_) => {
+                let found = TextTranslator::new(&self.bodies, &inputs, &self.tokens)?;
+                BeamModel::Translator(found)
+            }
+            None => {
+                let found = TextDecoder::new(&self.bodies, &mut inputs, &self.tokens)?;
+                BeamModel::Decoder(found)
+            }
+        };
         inputs.truncate(self.inputs);
         let inputs = SearchInputs(&inputs);
         for at in [10, 11] {
             if inputs.tensor(at)?.is_some() {
-                return Err(OpError::new(format!("input {at} is only for encoders")));
+                return Err(OpError::new(format!("input {at} is only for models as Whisper")));
             }
         }
-        let prompts = PromptRows::read(&inputs)?;
+        let prompts = PromptRows::read(&inputs, self.tokens.start)?;
         let beams = requests::beams(inputs.length(3, "num_beams")?, "num_beams")?;
         let returned = inputs.length(4, "num_return_sequences")?;
         let returned = requests::beams(returned, "num_return_sequences")?;
@@ -185,8 +235,7 @@ impl Operator for BeamSearch {
             padding: self.tokens.padding,
         };
         let batch = prompts.rows.len();
-        let mask = inputs.mask(9, &[batch, prompts.length])?;
-        let mut scores = decoder.start(&prompts, mask.as_deref(), settings.padding, beams)?;
+        let mut scores = model.start(&inputs, &prompts, &settings)?;
         let words = scores.words;
         let rules = TextRules {
             beams,
@@ -213,7 +262,7 @@ impl Operator for BeamSearch {
             if state.is_done() || step + 1 == steps {
                 break;
             }
-            scores = decoder.step(&next.tokens, &next.from)?;
+            scores = model.step(&next, &state.texts)?;
         }
         state.finish(beams);
         let best = state.finished.iter().flat_map(|one| one.texts().iter().take(settings.returned));

@@ -115,7 +115,7 @@ impl<'a> TextDecoder<'a> {
     /// Scores of the tokens behind the texts that took `tokens` after the texts at `from`.
     pub(super) fn step(&mut self, tokens: &[i32], from: &[usize]) -> Result<TokenScores, OpError> {
         if from.iter().enumerate().any(|(at, &text)| at != text) {
-            self.past = collected(&mut self.past.iter().map(|past| picked(past, from)))?;
+            self.past = collected(&mut self.past.iter().map(|past| picked(past, TEXTS, from)))?;
         }
         // Texts of one prompt have equal masks and lengths, whichever they follow.
         let positions = self.next.clone();
@@ -172,33 +172,37 @@ impl<'a> TextDecoder<'a> {
             None => return Err(OpError::new("the decoder gives no scores")),
         };
         self.past = collected(&mut outputs.map(Datum::into_tensor))?;
-        self.last_scores(&logits, texts)
-    }
-
-    /// Scores behind the last position.
-    fn last_scores(&self, logits: &Tensor, texts: usize) -> Result<TokenScores, OpError> {
-        let &[own, positions, all] = logits.shape() else {
-            return Err(OpError::new(format!("scores of shape {:?}", logits.shape())));
-        };
-        let words = self.vocab_size.unwrap_or(all);
-        if own != texts || positions == 0 || words > all || words == 0 {
-            let text = format!("scores of shape {:?}", logits.shape());
-            return Err(OpError::new(format!("{text} for {texts} texts and {words} tokens")));
-        }
-        let last = logits.slice_axis(1, positions - 1, 1, 1)?.slice_axis(2, 0, words, 1)?;
-        #[allow(clippy::cast_possible_truncation, reason = "scores are FP32")]
-        let values = floats(&last)?.into_iter().map(|score| score as f32).collect();
-        Ok(TokenScores { values, words })
+        last_scores(&logits, texts, self.vocab_size)
     }
 }
 
-/// Vectors of the texts at these places.
-fn picked(past: &Tensor, from: &[usize]) -> Result<Tensor, OpError> {
-    let one = |&text: &usize| -> Result<Tensor, OpError> {
-        Ok(past.slice_axis(TEXTS, text, 1, 1)?.contiguous()?)
+/// Scores behind the last position, from scores `[texts, positions, words]`.
+pub(super) fn last_scores(
+    logits: &Tensor,
+    texts: usize,
+    vocab_size: Option<usize>,
+) -> Result<TokenScores, OpError> {
+    let &[own, positions, all] = logits.shape() else {
+        return Err(OpError::new(format!("scores of shape {:?}", logits.shape())));
+    };
+    let words = vocab_size.unwrap_or(all);
+    if own != texts || positions == 0 || words > all || words == 0 {
+        let text = format!("scores of shape {:?}", logits.shape());
+        return Err(OpError::new(format!("{text} for {texts} texts and {words} tokens")));
+    }
+    let last = logits.slice_axis(1, positions - 1, 1, 1)?.slice_axis(2, 0, words, 1)?;
+    #[allow(clippy::cast_possible_truncation, reason = "scores are FP32")]
+    let values = floats(&last)?.into_iter().map(|score| score as f32).collect();
+    Ok(TokenScores { values, words })
+}
+
+/// Parts of a tensor at these places of an axis.
+pub(super) fn picked(of: &Tensor, axis: usize, from: &[usize]) -> Result<Tensor, OpError> {
+    let one = |&at: &usize| -> Result<Tensor, OpError> {
+        Ok(of.slice_axis(axis, at, 1, 1)?.contiguous()?)
     };
     let rows = collected(&mut from.iter().map(one))?;
-    join_tensors(&rows.iter().collect::<Vec<_>>(), TEXTS)
+    join_tensors(&rows.iter().collect::<Vec<_>>(), axis)
 }
 
 /// Type of the scores of steps.

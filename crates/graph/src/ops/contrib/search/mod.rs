@@ -7,6 +7,7 @@ mod random;
 mod requests;
 mod scores;
 mod single;
+mod translator;
 
 #[cfg(test)]
 mod search_tests;

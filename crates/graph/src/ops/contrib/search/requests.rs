@@ -25,17 +25,54 @@ pub(super) struct SearchTokens {
     pub no_repeat_ngram_size: usize,
     /// Number of tokens there are, where it is less than the decoder's scores.
     pub vocab_size: Option<usize>,
+    /// Token that a decoder behind an encoder starts with; none where there is no encoder.
+    pub start: Option<i32>,
+}
+
+/// Values of `model_type`.
+const DECODER: i64 = 0;
+const ENCODER_AND_DECODER: i64 = 1;
+
+/// Whether a search can have an encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EncoderRule {
+    /// It may, as T5.
+    Allowed,
+    /// It has a decoder alone, as GPT-2.
+    Refused,
 }
 
 impl SearchTokens {
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
-        let model = context.attributes.int_or("model_type", 0)?;
-        if model != 0 || context.attributes.graph("encoder")?.is_some() {
-            return Err(OpError::new(format!(
-                "attribute 'model_type' is {model}: only decoders as GPT-2's (0) are known"
-            )));
-        }
-        context.attributes.ignore("decoder_start_token_id");
+    pub(super) fn parse(
+        context: &mut ParseContext<'_>,
+        rule: EncoderRule,
+    ) -> Result<Self, OpError> {
+        let model = context.attributes.int_or("model_type", DECODER)?;
+        let encodes = context.attributes.graph("encoder")?.is_some();
+        let start = context.attributes.int("decoder_start_token_id")?;
+        let start = match (model, encodes, rule) {
+            (DECODER, false, _) => None,
+            (ENCODER_AND_DECODER, true, EncoderRule::Allowed) => {
+                let start = start.and_then(|token| i32::try_from(token).ok());
+                let missing = "attribute 'decoder_start_token_id' is missing or large";
+                Some(start.ok_or_else(|| OpError::new(missing))?)
+            }
+            (ENCODER_AND_DECODER, false, EncoderRule::Allowed) => {
+                let text = "attribute 'model_type' is 1, and there is no subgraph 'encoder'";
+                return Err(OpError::new(text));
+            }
+            _ => {
+                let known = match rule {
+                    EncoderRule::Allowed => {
+                        "expected 0 for a decoder as GPT-2's, or 1 for an encoder and a decoder as T5's"
+                    }
+                    EncoderRule::Refused => "only decoders as GPT-2's (0) are known",
+                };
+                let found = if encodes { " with a subgraph 'encoder'" } else { "" };
+                let text = format!("attribute 'model_type' is {model}{found}: {known}");
+                return Err(OpError::new(text));
+            }
+        };
         let mut token = |name: &'static str| {
             let found = context.attributes.int(name)?;
             let found = found.ok_or_else(|| OpError::new(format!("attribute '{name}' is missing")));
@@ -46,7 +83,7 @@ impl SearchTokens {
         let no_repeat_ngram_size = bounds::length(size, "attribute 'no_repeat_ngram_size'")?;
         let vocab_size = context.attributes.int_or("vocab_size", 0)?;
         let vocab_size = usize::try_from(vocab_size).ok().filter(|&size| size > 0);
-        Ok(Self { end, padding, no_repeat_ngram_size, vocab_size })
+        Ok(Self { end, padding, no_repeat_ngram_size, vocab_size, start })
     }
 }
 
@@ -119,18 +156,26 @@ pub(super) struct PromptRows {
 }
 
 impl PromptRows {
-    pub(super) fn read(inputs: &SearchInputs<'_>) -> Result<Self, OpError> {
+    /// Reads the prompts; with a start token their texts are that token alone.
+    pub(super) fn read(inputs: &SearchInputs<'_>, start: Option<i32>) -> Result<Self, OpError> {
         let ids = inputs.tensor(0)?.ok_or_else(|| OpError::new("input_ids are missing"))?;
-        let &[_, length] = ids.shape() else {
+        let &[batch, given] = ids.shape() else {
             return Err(OpError::new(format!("input_ids of shape {:?}", ids.shape())));
         };
+        if given == 0 {
+            return Err(OpError::new("input_ids have no tokens"));
+        }
+        let length = if start.is_some() { 1 } else { given };
         let max_length = inputs.length(1, "max_length")?.unwrap_or(MAX_LENGTH);
-        if length == 0 || max_length <= length || max_length > MAX_LENGTH {
+        if max_length <= length || max_length > MAX_LENGTH {
             return Err(OpError::new(format!(
                 "max_length is {max_length}, expected more than the {length} tokens of a prompt and at most {MAX_LENGTH}"
             )));
         }
-        let tokens = ids.to_vec::<i32>()?;
+        let tokens = match start {
+            Some(start) => vec![start; batch],
+            None => ids.to_vec::<i32>()?,
+        };
         let rows = tokens.chunks_exact(length).map(<[i32]>::to_vec).collect();
         Ok(Self { rows, length, max_length })
     }

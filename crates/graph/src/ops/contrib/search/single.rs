@@ -6,7 +6,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::{self, TextDecoder};
 use super::random::SeededNumbers;
-use super::requests::{self, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts};
+use super::requests::{
+    self, EncoderRule, PromptRows, SearchInputs, SearchTokens, TextRules, text_facts,
+};
 use super::scores::index;
 use crate::datum::Datum;
 use crate::error::OpError;
@@ -117,7 +119,7 @@ impl TokenSearch {
         context: &mut ParseContext<'_>,
         choice: TokenChoice,
     ) -> Result<Box<dyn Operator>, OpError> {
-        let tokens = SearchTokens::parse(context)?;
+        let tokens = SearchTokens::parse(context, EncoderRule::Refused)?;
         let bodies = decoder::parse(context)?;
         Ok(Box::new(Self { bodies, tokens, choice, inputs: context.inputs }))
     }
@@ -178,7 +180,7 @@ impl Operator for TokenSearch {
         let mut decoder = TextDecoder::new(&self.bodies, &mut inputs, &self.tokens)?;
         inputs.truncate(self.inputs);
         let inputs = SearchInputs(&inputs);
-        let prompts = PromptRows::read(&inputs)?;
+        let prompts = PromptRows::read(&inputs, None)?;
         let batch = prompts.rows.len();
         let mask = inputs.mask(6, &[batch, prompts.length])?;
         let SearchTokens { end, padding, no_repeat_ngram_size, .. } = self.tokens;
