@@ -31,6 +31,7 @@ mod quantized;
 mod recorded;
 mod reduced;
 mod schedules;
+mod single;
 mod sparse;
 mod support;
 mod tune;

@@ -37,6 +37,7 @@ pub use kernel::{
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};
 pub use rows::KERNELS;
+use single::SingleFacts;
 pub use single::in_single;
 
 pub(crate) use galatea_runtime::NodeShapes;
@@ -184,6 +185,7 @@ impl CpuProvider {
     fn claim_node(
         &self,
         request: &ClaimRequest<'_>,
+        single: Option<&SingleFacts>,
         index: usize,
     ) -> (NodeClaim, Option<ClaimRefusal>) {
         let ClaimRequest { graph, facts, typical, precision, .. } = *request;
@@ -209,7 +211,8 @@ impl CpuProvider {
         if !node.operator.bodies().is_empty() {
             return (claim(kernel_ns(), BODIES), None);
         }
-        match KERNELS.find(&view) {
+        let widened = || single.and_then(|single| single.row(graph, node, facts));
+        match KERNELS.find(&view).or_else(|reason| widened().ok_or(reason)) {
             Ok(row) => {
                 let why = wide_reason(&view, row.name);
                 let refusal = why.map(|reason| ClaimRefusal { node: index, reason });
@@ -249,8 +252,9 @@ impl ExecutionProvider for CpuProvider {
 
     fn claim(&self, request: &ClaimRequest<'_>) -> ProviderClaims {
         let mut claims = ProviderClaims::default();
+        let single = SingleFacts::of(request.facts);
         for index in 0..request.graph.nodes.len() {
-            let (claim, refusal) = self.claim_node(request, index);
+            let (claim, refusal) = self.claim_node(request, single.as_ref(), index);
             claims.claims.push(claim);
             claims.refusals.extend(refusal);
         }

@@ -3,6 +3,7 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::cast::Cast;
 use galatea_graph::ops::logic::{Compare, CompareKind, Logical, LogicalKind, Not, Where};
+use galatea_kernels::{KernelContext, convert};
 use galatea_tensor::{DataType, Element, f16, with_number};
 
 use super::movement::with_plain;
@@ -129,6 +130,16 @@ fn map<A: Element + Copy, B: Element>(f: fn(A) -> B) -> CpuStep {
     })
 }
 
+/// A step that converts all elements, on several threads where they are many.
+fn converted<A: Element, B: Element>(f: fn(KernelContext<'_>, &[A], &mut [B])) -> CpuStep {
+    CpuStep::new(move |call| {
+        let x = call.input::<A>(0)?;
+        let mut y = call.output::<B>(0)?;
+        f(call.exec, x, y.slice());
+        Ok(())
+    })
+}
+
 /// Makes the step of a conversion.
 type CastStepMaker = fn() -> CpuStep;
 
@@ -141,7 +152,7 @@ impl CpuKernel for CastKernel {
     }
 }
 
-/// The conversions that masks and token numbers need; each is what `Cast` says it is.
+/// The conversions that masks, token numbers and 16-bit floats need; each is what `Cast` says it is.
 #[allow(clippy::cast_precision_loss, reason = "a cast to FP32 rounds to the nearest")]
 fn conversion(view: &CpuNodeView<'_>) -> Result<CastStepMaker, String> {
     let to = view.operator::<Cast>()?.to;
@@ -159,8 +170,11 @@ fn conversion(view: &CpuNodeView<'_>) -> Result<CastStepMaker, String> {
         (DataType::Int32, DataType::Bool) => || map::<i32, bool>(|x| x != 0),
         (DataType::Fp32, DataType::Bool) => || map::<f32, bool>(|x| x != 0.0),
         (DataType::Fp32, DataType::Fp32) => || map::<f32, f32>(|x| x),
-        (DataType::Fp16, DataType::Fp32) => || map::<f16, f32>(f16::to_f32),
-        (DataType::Fp32, DataType::Fp16) => || map::<f32, f16>(f16::from_f32),
+        (DataType::Fp16, DataType::Fp32) => || converted(convert::f16_to_f32),
+        (DataType::Fp32, DataType::Fp16) => || converted(convert::f32_to_f16),
+        (DataType::Bf16, DataType::Fp32) => || converted(convert::bf16_to_f32),
+        (DataType::Fp32, DataType::Bf16) => || converted(convert::f32_to_bf16),
+        (DataType::Bool, DataType::Fp16) => || map::<bool, f16>(|x| f16::from(u8::from(x))),
         _ => return Err(format!("no kernel converts {from} to {to}")),
     })
 }
