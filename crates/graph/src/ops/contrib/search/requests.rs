@@ -146,7 +146,7 @@ impl<'a> SearchInputs<'a> {
     }
 }
 
-/// PromptRows and how long their texts may be.
+/// Prompts and how long their texts may be.
 #[derive(Debug)]
 pub(super) struct PromptRows {
     /// Tokens of each prompt.
