@@ -372,7 +372,12 @@ impl LanguageReport<'_> {
             vec![
                 "answer".to_owned(),
                 format!("{:.1} tokens/s", self.median(|of| of.decode)),
-                format!("{:.0} % of memory's bandwidth", self.share() * 100.0),
+                match self.share() {
+                    share if share <= 1.0 => {
+                        format!("{:.0} % of memory's bandwidth", share * 100.0)
+                    }
+                    _ => "more than memory's bandwidth, out of caches".to_owned(),
+                },
             ],
         ];
         if self.concurrency > 1 {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
 
-use super::{COMMANDS, CliCommand, arguments, say};
+use super::{COMMANDS, CliCommand, arguments, say, triton_name};
 use crate::flags;
 
 /// Describes the whole program.
@@ -27,6 +27,13 @@ pub(super) fn program() -> Command {
             Command::new("man")
                 .about("write manual pages to a folder")
                 .arg(Arg::new("folder").value_name("FOLDER").required(true)),
+        )
+        .subcommand(
+            Command::new("alias")
+                .about(
+                    "make a program tritonserver that is this one, in a folder [that of this one]",
+                )
+                .arg(Arg::new("folder").value_name("FOLDER")),
         )
         .subcommand(Command::new("version").about("print the version"))
 }
@@ -63,6 +70,10 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<ExitCode, String> 
         "man" => {
             let folder = matches.get_one::<String>("folder").map_or(".", String::as_str);
             write_pages(Path::new(folder))?;
+        }
+        "alias" => {
+            let folder = matches.get_one::<String>("folder").map(Path::new);
+            say(&triton_name::link(folder)?.display().to_string());
         }
         _ => say(concat!("galatea ", env!("CARGO_PKG_VERSION"))),
     }

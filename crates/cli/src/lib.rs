@@ -63,6 +63,7 @@ mod step_profile;
 mod sweep;
 mod table;
 mod top;
+mod triton_name;
 mod tune;
 mod tune_arguments;
 mod tune_compare;
@@ -225,11 +226,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     limit_values();
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     let rest = arguments.get(1..).unwrap_or(&[]);
-    if program.is_some_and(|stem| stem == "tritonserver") {
+    if program.is_some_and(|stem| stem == triton_name::NAME) {
         return finish(serve::serve_as_triton(rest));
     }
     match rest.first().and_then(|name| name.to_str()) {
         Some("serve") => finish(serve::serve(&rest[1..])),
+        Some(triton_name::NAME) => finish(serve::serve_as_triton(&rest[1..])),
         Some(core_ml_worker::NAME) => finish(core_ml_worker::serve()),
         Some(selftest::SUBJECT) => {
             core_ml_worker::announce();

@@ -167,17 +167,19 @@ fn reload(server: &RunningServer) {
 /// Fails when the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
 pub(super) fn start_server(flags: &ServerFlags) -> Result<Server, String> {
     let _progress = LoadProgress::start();
-    let server =
-        Server::start(engine(), repository_options(flags)?).map_err(|error| {
-            match error.kind() {
-                ErrorKind::Device => format!("--provider: {error}"),
-                ErrorKind::Server => {
+    let server = Server::start(engine(), repository_options(flags)?).map_err(|error| {
+        match error.kind() {
+            ErrorKind::Device => format!("--provider: {error}"),
+            ErrorKind::Server => {
+                // The caller says it on the standard error, where the log is too unless it has a file.
+                if !flags.text("log-file").is_empty() {
                     tracing::error!("creating server: {error}");
-                    format!("creating server: {error}")
                 }
-                _ => error.to_string(),
+                format!("creating server: {error}")
             }
-        })?;
+            _ => error.to_string(),
+        }
+    })?;
     let core = server.core();
     tracing::info!("{}", startup::backends(server.backends(), core));
     tracing::info!("{}", startup::summary(core));

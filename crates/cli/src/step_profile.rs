@@ -265,6 +265,29 @@ struct KernelSum<'a> {
     bound: Option<RooflineBound>,
 }
 
+/// Largest share of a peak that is an error of measurement; a larger one says that something else bounds a kernel.
+const MAX_SHARE: f64 = 1.1;
+
+/// The share of the nearer peak, as people read it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ReachedPeak {
+    pub(crate) share: Option<f64>,
+    pub(crate) bound: String,
+}
+
+impl ReachedPeak {
+    /// Reads the shares of the most arithmetic and of the most bytes. More bytes than memory gives come from caches,
+    /// whose most is not known; more arithmetic than the most was saved by the kernel.
+    pub(crate) fn of(shares: [Option<f64>; 2], bound: &str) -> Self {
+        let [compute, memory] = shares;
+        let cached = memory.is_some_and(|share| share > MAX_SHARE);
+        let known = [compute, memory.filter(|_| !cached)].into_iter().flatten();
+        let share = known.reduce(f64::max).map(|share| share.min(1.0));
+        let bound = if cached && bound == RooflineBound::Memory.name() { "cache" } else { bound };
+        Self { share, bound: bound.to_owned() }
+    }
+}
+
 /// Kernels by the time that all their starts take together.
 fn summed<'a>(profile: &'a [ProfileRow], roofs: &DeviceRoofs) -> Vec<KernelSum<'a>> {
     type Key<'a> = (&'a str, &'a str, &'static str, ArithmeticUnit, bool);
@@ -318,15 +341,15 @@ impl KernelSum<'_> {
             0 => String::new(),
             amount => format!("{:.1}", self.giga(amount)),
         };
-        let share = self.shares.into_iter().flatten().reduce(f64::max);
+        let reached = ReachedPeak::of(self.shares, self.bound.map_or("", RooflineBound::name));
         vec![
             self.time_text(),
             self.starts.to_string(),
             micros(self.each()),
             rate(self.work.operations),
             rate(self.work.bytes),
-            share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0)),
-            self.bound.map_or("", RooflineBound::name).to_owned(),
+            reached.share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0)),
+            reached.bound,
             self.kernel.to_owned(),
             self.op.to_owned(),
         ]
@@ -355,6 +378,20 @@ impl KernelSum<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_share_of_a_peak_is_more_than_all_of_it() {
+        for (shares, bound, share, text) in [
+            ([Some(0.25), Some(3.0)], "memory", Some(0.25), "cache"),
+            ([None, Some(3.0)], "memory", None, "cache"),
+            ([Some(0.2), Some(1.04)], "memory", Some(1.0), "memory"),
+            ([Some(1.7), Some(0.3)], "compute", Some(1.0), "compute"),
+            ([None, None], "launch", None, "launch"),
+        ] {
+            let found = ReachedPeak::of(shares, bound);
+            assert_eq!(found, ReachedPeak { share, bound: text.to_owned() }, "{shares:?}");
+        }
+    }
 
     #[test]
     fn times_that_a_plan_estimates_are_marked() {

@@ -352,7 +352,8 @@ fn select(
     let find = |name: &String| {
         given.iter().find(|provider| provider.name() == name).cloned().ok_or_else(|| {
             let known: Vec<&str> = given.iter().map(|provider| provider.name()).collect();
-            RuntimeError::provider(name, format!("there is no such provider; there are {known:?}"))
+            let text = format!("there is no such provider; there are {}", known.join(", "));
+            RuntimeError::provider(name, text)
         })
     };
     names.iter().map(find).collect()

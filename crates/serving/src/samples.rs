@@ -60,7 +60,7 @@ fn split(graph: &Graph, archive: NamedInputs) -> Result<Vec<NamedInputs>, String
     for (name, tensor) in &archive {
         let rank = known(name).ok_or_else(|| {
             let names: Vec<&str> = ranks.iter().map(|(name, _)| name.as_str()).collect();
-            format!("the model has no input '{name}'; its inputs are {names:?}")
+            format!("the model has no input '{name}'; its inputs are {}", names.join(", "))
         })?;
         let Some(rank) = rank else { continue };
         let count = match tensor.rank().checked_sub(rank) {

@@ -4,7 +4,7 @@
 const BLOCK: &str = "\"\"\"";
 
 /// Returns whether a message ends here: not behind a backslash, and not between marks.
-fn is_complete(text: &str) -> bool {
+pub(super) fn is_complete(text: &str) -> bool {
     let text = text.trim();
     match text.strip_prefix(BLOCK) {
         Some(inside) => inside.ends_with(BLOCK),
@@ -13,7 +13,7 @@ fn is_complete(text: &str) -> bool {
 }
 
 /// Takes away what only joins lines: marks, and backslashes at their ends.
-fn unfolded(text: &str) -> String {
+pub(super) fn unfolded(text: &str) -> String {
     let text = text.trim();
     match text.strip_prefix(BLOCK) {
         Some(inside) => inside.strip_suffix(BLOCK).unwrap_or(inside).trim_matches('\n').to_owned(),

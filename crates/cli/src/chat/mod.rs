@@ -1,5 +1,6 @@
 //! `galatea chat`: talks with a language model in the terminal.
 
+mod editor;
 mod event;
 mod input;
 mod message;
@@ -18,10 +19,12 @@ use tokio::sync::mpsc::Receiver;
 
 use super::arguments::{number, purpose};
 use super::language_choices::ContextLength;
+use super::model::checkpoint;
 use super::progress::ProgressLine;
 use super::server_place::{ClientArguments, HostPort, http_place};
 use super::{complain, engine, harmless, say};
 use event::{ChatEvent, ChatSpeed};
+use input::MessageSource;
 use peer::ChatPeer;
 use remote::RemoteChat;
 
@@ -105,9 +108,10 @@ pub(super) struct SamplingChoices {
     pub(super) max_tokens: Option<u32>,
 }
 
-pub(super) const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye ends; \
-                        Ctrl-C breaks an answer off. \"\"\" begins and ends a message of several lines, and so \
-                        does a backslash at the end of each but the last.";
+pub(super) const COMMANDS: &str = "/reset forgets the conversation, /system TEXT begins a new one, /bye or Ctrl-D \
+                        ends; Ctrl-C breaks an answer off. Arrow keys move in a message and bring earlier ones \
+                        back. \"\"\" begins and ends a message of several lines, and so does a backslash at the \
+                        end of each but the last.";
 
 /// Talks with a model until the input ends.
 pub(super) fn chat(arguments: &ChatArguments) -> Result<ExitCode, String> {
@@ -145,7 +149,12 @@ fn local_model(arguments: &ChatArguments) -> Result<ChatPeer, String> {
     let line = ProgressLine::start(format!("Loading {model}"));
     let loaded = engine().llm_with(Path::new(model), &weights).map_err(|error| error.to_string());
     drop(line);
-    let loaded = loaded?;
+    let loaded = loaded.map_err(|error| match checkpoint(Path::new(model)) {
+        Ok(None) => format!(
+            "'{model}' is no language model, which is a GGUF file or a folder with config.json and weights: {error}"
+        ),
+        _ => error,
+    })?;
     if loaded.language_model().template().is_none() {
         return Err(format!("the model '{model}' {NO_TEMPLATE}"));
     }
@@ -243,20 +252,13 @@ impl ChatSession {
 
     /// Answers messages until they end.
     async fn go_on(&mut self, peer: &ChatPeer) -> Result<(), String> {
-        let mut lines = input::messages();
+        let mut source = MessageSource::open()?;
         let system = self.messages.first().map(|first| first.content.clone());
         if stdin().is_terminal() {
             say(COMMANDS);
         }
         loop {
-            if stdin().is_terminal() {
-                show("> ");
-            }
-            let line = tokio::select! {
-                line = lines.recv() => line,
-                _ = tokio::signal::ctrl_c() => None,
-            };
-            let Some(line) = line else { return Ok(()) };
+            let Some(line) = source.next().await? else { return Ok(()) };
             match ChatLine::parse(&line) {
                 ChatLine::Nothing => {}
                 ChatLine::End => return Ok(()),

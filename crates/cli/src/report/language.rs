@@ -3,8 +3,9 @@
 use galatea_runtime::tune::PairedTimes;
 use serde_json::{Value, json};
 
+use super::operators::{OPERATORS, operator_rows, parts_of_time};
 use super::page::{ReportPage, TableCell};
-use super::variant::{OPERATORS, operator_rows};
+
 use crate::bench_language::{CheckpointJob, MeasuredCheckpoint};
 
 /// Tokens a second of a sort, in each round.
@@ -70,11 +71,7 @@ impl ReportedLanguage {
                 row("prompt", number("prefill_tokens_s"), "tokens/s"),
                 row("first token", number("ttft_ms"), "ms"),
                 row("answer", number("decode_tokens_s"), "tokens/s"),
-                row(
-                    "share of memory's bandwidth",
-                    number("share_of_bandwidth").map(|s| s * 100.0),
-                    "%",
-                ),
+                bandwidth(number("share_of_bandwidth")),
                 row("weights", mega("weight_bytes"), "MB"),
                 row("bytes of a token", mega("token_bytes"), "MB"),
                 row("loaded in", number("load_ms"), "ms"),
@@ -89,8 +86,12 @@ impl ReportedLanguage {
                 "{}: a step of {rows} rows behind {before} positions",
                 self.name
             ));
-            let bound = step["bound"].as_str().map(|bound| format!(", which is {bound}-bound"));
-            page.paragraph(&format!("{us:.1} us{}.", bound.unwrap_or_default()));
+            let bound = step["bound"].as_str().map(|bound| format!(" is {bound}-bound"));
+            let bound = bound.map(|bound| format!("A step{bound}. ")).unwrap_or_default();
+            page.paragraph(&format!(
+                "{bound}{}",
+                parts_of_time("The step in the middle", us, step)
+            ));
             page.table(OPERATORS, &operator_rows(step));
         }
     }
@@ -105,6 +106,17 @@ impl ReportedLanguage {
             "decode_tokens_s": self.speeds(|round| &round.decode),
         })
     }
+}
+
+/// The row of the share of memory's bandwidth; weights that give more lie in caches.
+fn bandwidth(share: Option<f64>) -> Vec<TableCell> {
+    let known = share.filter(|share| *share <= 1.0).map(|share| share * 100.0);
+    let unit = match (known, share) {
+        (None, Some(_)) => "all of it and more: the weights lie in caches",
+        _ => "%",
+    };
+    let name = TableCell::text("share of memory's bandwidth");
+    vec![name, TableCell::number(known, 1), TableCell::text(unit)]
 }
 
 /// Compares the speeds of two: a sentence on prompts and one on answers, and the same for programs.

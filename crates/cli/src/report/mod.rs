@@ -4,6 +4,7 @@ mod beside;
 mod host;
 mod language;
 mod live;
+mod operators;
 mod page;
 mod roofline;
 mod settings;

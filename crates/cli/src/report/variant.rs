@@ -8,6 +8,7 @@ use galatea_runtime::{IoInfo, PlacementReport, ProfileRow, Run, Session, Session
 use galatea_tensor::{OrderedMap, Tensor};
 use serde_json::{Value, json};
 
+use super::operators::{OPERATORS, operator_rows, parts_of_time};
 use super::page::{ReportPage, TableCell};
 use super::roofline::{self, RooflinePoint, RooflineRoof};
 use super::settings::ReportSettings;
@@ -21,8 +22,6 @@ const WARM_UP_RUNS: usize = 2;
 const MIN_RUNS: usize = 7;
 /// Runs whose operators are timed; the one in the middle counts.
 const PROFILED: usize = 3;
-/// Rows of a table of operators.
-const LISTED: usize = 40;
 /// Points of a curve.
 const CURVE: usize = 100;
 
@@ -225,6 +224,8 @@ impl ReportVariant {
             page.paragraph(&text);
         }
         let profile = found.roofs.json(&found.rows);
+        let middle = quantile(&sorted(&found.times), 0.5) * 1e3;
+        page.paragraph(&parts_of_time("The run in the middle", middle, &profile));
         page.table(OPERATORS, &operator_rows(&profile));
         if let Some(us) = profile["host_us"].as_f64().filter(|us| *us > 0.0) {
             page.note(&format!("Around them the host takes {us:.1} us."));
@@ -419,40 +420,6 @@ fn ways(ways: &[PlacementReport]) -> Vec<Vec<TableCell>> {
         ]
     };
     ways.iter().map(row).collect()
-}
-
-/// The head of a table of operators.
-pub(super) const OPERATORS: &[&str] =
-    &["Operator", "Kernel", "Starts", "us", "Share", "", "GFLOP/s", "GB/s", "Of peak %", "Bound"];
-
-/// Its rows, of what [`DeviceRoofs::json`] says.
-pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<TableCell>> {
-    let kernels = profile["kernels"].as_array().into_iter().flatten();
-    let kernels: Vec<&Value> = kernels.filter(|kernel| kernel["operator"] != HOST).collect();
-    let all: f64 = kernels.iter().filter_map(|kernel| kernel["us"].as_f64()).sum();
-    let row = |kernel: &Value| {
-        let number = |name: &str| kernel[name].as_f64();
-        let text = |name: &str| TableCell::text(kernel[name].as_str().unwrap_or(""));
-        let share = number("us").unwrap_or(0.0) / all.max(1e-12);
-        let some = |value: Option<f64>| value.filter(|value| *value > 0.0);
-        let peak = [number("compute_share"), number("memory_share")].into_iter().flatten();
-        vec![
-            text("operator"),
-            text("kernel"),
-            TableCell::number(number("starts"), 0),
-            match kernel["estimated"].as_bool() {
-                Some(true) => TableCell::Number(format!("~{:.1}", number("us").unwrap_or(0.0))),
-                _ => TableCell::number(number("us"), 1),
-            },
-            TableCell::Number(format!("{:.1} %", share * 100.0)),
-            TableCell::Bar(share),
-            TableCell::number(some(number("gflops")), 2),
-            TableCell::number(some(number("gb_per_s")), 2),
-            TableCell::number(peak.reduce(f64::max).map(|share| share * 100.0), 0),
-            text("bound"),
-        ]
-    };
-    kernels.into_iter().take(LISTED).map(row).collect()
 }
 
 /// Returns the checkpoint that a path stands for, if any; it has no graph to be measured as others are.

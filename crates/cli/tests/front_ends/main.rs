@@ -26,6 +26,7 @@ mod recorded_kinds;
 mod remote_chat;
 mod residency;
 mod speller;
+mod terminal_chat;
 mod texts;
 mod top;
 

@@ -123,7 +123,8 @@ impl LoadedCoreMl {
         found.ok_or_else(|| {
             let known: Vec<&str> = self.functions.iter().map(|one| one.name.as_str()).collect();
             let name = name.unwrap_or_default();
-            CoreMlError::invalid(format!("there is no function '{name}', only {known:?}"))
+            let known = known.join(", ");
+            CoreMlError::invalid(format!("there is no function '{name}', only {known}"))
         })
     }
 }

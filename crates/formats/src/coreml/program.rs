@@ -44,8 +44,8 @@ pub(super) fn functions(
     for described in description.functions {
         let place = format!("function '{}'", described.name);
         let Some(found) = program.functions.remove(&described.name) else {
-            let known: Vec<&String> = program.functions.keys().collect();
-            let text = format!("the program has no such function, only {known:?}");
+            let known: Vec<&str> = program.functions.keys().map(String::as_str).collect();
+            let text = format!("the program has no such function, only {}", known.join(", "));
             return Err(CoreMlError::invalid(text).at(place));
         };
         let made = one(described, &found, specification);
@@ -135,8 +135,8 @@ fn one(
     ];
     for (what, described, found) in pairs {
         if described != found {
-            let text =
-                format!("the description has the {what} {described:?}, the program {found:?}");
+            let (described, found) = (described.join(", "), found.join(", "));
+            let text = format!("the description has the {what} {described}, the program {found}");
             return Err(CoreMlError::invalid(text));
         }
     }

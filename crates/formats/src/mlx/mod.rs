@@ -133,7 +133,9 @@ fn layer_format(
         };
         found.filter(|found| known.contains(found)).ok_or_else(|| {
             let given = entry.get(key).map_or("nothing".to_owned(), Value::to_string);
-            CheckpointError::invalid(format!("'{key}' is {given}, expected one of {known:?}"))
+            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            let known = known.join(", ");
+            CheckpointError::invalid(format!("'{key}' is {given}, expected one of {known}"))
         })
     };
     let (bits, group) = match default {

@@ -149,8 +149,9 @@ pub(super) fn encode(tensor: &Tensor) -> Result<(String, Vec<u8>), NpyError> {
     if dtype == DataType::Bytes {
         return encode_strings(&tensor.to_vec::<ByteString>()?);
     }
-    let name =
-        KINDS.iter().find(|(_, found)| *found == dtype).map(|(name, _)| *name).unwrap_or_default();
+    let known = KINDS.iter().find(|(_, found)| *found == dtype).map(|(name, _)| *name);
+    // The types of `ml_dtypes` with fewer bits are voids of one byte.
+    let name = known.unwrap_or("V1");
     let order = if dtype.size_bytes() == Some(1) { '|' } else { '<' };
     Ok((format!("{order}{name}"), tensor.contiguous()?.as_bytes()?.to_vec()))
 }

@@ -234,7 +234,8 @@ fn package(
         true => Ok(found),
         false => {
             let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
-            Err(wrong(format!("{} of the functions {names:?} found", found.len())))
+            let names = names.join(", ");
+            Err(wrong(format!("{} of the functions {names} found", found.len())))
         }
     }
 }

@@ -32,7 +32,8 @@ pub(super) fn check(root: &mut Value) -> Result<()> {
     };
     match root.get("version").and_then(Value::as_str) {
         Some("1.0") => {}
-        found => return wrong("version", format!("{found:?} found, expected \"1.0\"")),
+        Some(found) => return wrong("version", format!("'{found}' found, expected '1.0'")),
+        None => return wrong("version", "nothing found, expected '1.0'"),
     }
     root.insert("truncation".to_owned(), Value::Null);
     root.insert("padding".to_owned(), Value::Null);

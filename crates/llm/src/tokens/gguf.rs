@@ -386,7 +386,7 @@ impl GgufVocabulary {
 }
 
 fn unknown_model(found: &str) -> LlmError {
-    wrong("model", format!("{found:?} found, expected gpt2, llama, t5 or bert"))
+    wrong("model", format!("'{found}' found, expected gpt2, llama, t5 or bert"))
 }
 
 fn encode_base64(bytes: &[u8]) -> String {

@@ -297,7 +297,8 @@ impl QuantizeRun<'_> {
             Some(name) => {
                 let names: Vec<&str> =
                     self.layers.iter().take(20).map(|layer| layer.name.as_str()).collect();
-                refuse(format!("there is no layer '{name}' to exclude; there are {names:?}"))
+                let names = names.join(", ");
+                refuse(format!("there is no layer '{name}' to exclude; there are {names}"))
             }
         }
     }

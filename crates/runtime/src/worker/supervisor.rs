@@ -81,7 +81,12 @@ struct SupervisedWorker<K: WaitingWorkerKind> {
     begun: Option<Arc<K::Process>>,
     /// From then on nobody waits for the next one.
     until: Option<Instant>,
+    /// True while the supervisor's thread starts the next one, or rests before.
+    starts: bool,
 }
+
+/// Longest wait for a start that was given up. The process of such a start is ended as soon as it is known.
+const MAX_FAREWELL: Duration = Duration::from_secs(5);
 
 enum WorkerState<K: WaitingWorkerKind> {
     /// It waits for its first use.
@@ -145,7 +150,8 @@ impl<K: WaitingWorkerKind> WorkerSupervisor<K> {
         let started = kind.start(&|_| ())?;
         let process = Arc::clone(K::process(&started));
         let state = WorkerState::Ready(Box::new(started));
-        let kept = Mutex::new(SupervisedWorker { state, begun: None, until: None });
+        let kept = SupervisedWorker { state, begun: None, until: None, starts: false };
+        let kept = Mutex::new(kept);
         let shared = Arc::new(SupervisorShared { kind, kept, changed: Condvar::new() });
         let supervisor = Self(Arc::clone(&shared));
         let name = "worker-keeper".to_owned();
@@ -184,7 +190,8 @@ impl<K: WaitingWorkerKind> WorkerSupervisor<K> {
         }
     }
 
-    /// Starts no more, and ends a worker that nobody has taken.
+    /// Starts no more, and ends a worker that nobody has taken. One that is being started does not outlive this: the
+    /// program may end next.
     pub fn stop(&self) {
         let mut kept = self.0.kept();
         let before = std::mem::replace(&mut kept.state, WorkerState::Stopped);
@@ -192,8 +199,10 @@ impl<K: WaitingWorkerKind> WorkerSupervisor<K> {
         drop(kept);
         self.0.changed.notify_all();
         begun.inspect(|process| process.kill());
-        if let WorkerState::Ready(started) = before {
-            K::process(&started).stop();
+        match before {
+            WorkerState::Ready(started) => K::process(&started).stop(),
+            WorkerState::Starting(_) => self.0.wait_for_start(),
+            WorkerState::Taken | WorkerState::Stopped => {}
         }
     }
 
@@ -225,6 +234,20 @@ impl<K: WaitingWorkerKind> SupervisorShared<K> {
         }
     }
 
+    /// Waits until no worker is being started any more.
+    fn wait_for_start(&self) {
+        let until = Instant::now() + MAX_FAREWELL;
+        let mut kept = self.kept();
+        while kept.starts {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(kept, left);
+            kept = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// Waits for the end of one worker after the other, and starts the next.
     fn keep(&self, mut process: Arc<K::Process>) {
         let mut history = RestartHistory::new(self.kind.policy());
@@ -239,7 +262,10 @@ impl<K: WaitingWorkerKind> SupervisorShared<K> {
             } else {
                 history.note_use();
             }
-            let Some(next) = self.next(&mut history) else { return };
+            let next = self.next(&mut history);
+            self.kept().starts = false;
+            self.changed.notify_all();
+            let Some(next) = next else { return };
             process = next;
             count();
         }
@@ -248,9 +274,11 @@ impl<K: WaitingWorkerKind> SupervisorShared<K> {
     /// Notes the end of the worker. Returns whether nobody had taken it; `None` once nobody wants one.
     fn ended(&self) -> Option<bool> {
         let mut kept = self.kept();
+        kept.starts = true;
         match std::mem::replace(&mut kept.state, WorkerState::Starting(None)) {
             WorkerState::Stopped => {
                 kept.state = WorkerState::Stopped;
+                kept.starts = false;
                 None
             }
             WorkerState::Ready(_) => {

@@ -74,6 +74,9 @@ impl WorkerKind for ShellWorkers {
         let group = ProcessGroup::spawn(&mut command).map_err(|error| error.to_string())?;
         drop(command);
         let process = Arc::new(ShellProcess(group));
+        if self.folder.join("slow").exists() {
+            thread::sleep(Duration::from_millis(100));
+        }
         begun(&process);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).unwrap();
@@ -275,6 +278,20 @@ fn a_worker_that_never_gets_ready_ends_with_a_drain_a_close_or_a_stop() {
         supervisor.stop();
         assert_eq!(stage.starts().len(), 2, "{end}");
     }
+}
+
+#[test]
+fn a_worker_that_nobody_knows_of_yet_does_not_outlive_a_stop() {
+    let stage = WorkerFolder::new(&[]);
+    let supervisor = WorkerSupervisor::start(stage.kind(POLICY)).unwrap();
+    stage.set("hang");
+    stage.set("slow");
+    supervisor.take().unwrap().kill();
+    let begun = stage.started(2);
+    supervisor.stop();
+    // The program may end here, and with it whoever could end the worker.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(begun).unwrap()).unwrap();
+    assert!(rustix::process::test_kill_process(pid).is_err());
 }
 
 #[test]

@@ -317,7 +317,8 @@ impl ProgramLowering {
     ) -> Result<usize> {
         let Some(found) = self.word(op, name)? else { return Ok(0) };
         choices.iter().position(|choice| *choice == found).ok_or_else(|| {
-            let text = format!("input '{name}' is '{found}', expected one of {choices:?}");
+            let choices = choices.join(", ");
+            let text = format!("input '{name}' is '{found}', expected one of {choices}");
             CoreMlError::invalid(text)
         })
     }

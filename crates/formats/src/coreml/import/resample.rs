@@ -46,7 +46,7 @@ fn word(
     };
     let lower = found.to_ascii_lowercase();
     known.iter().position(|word| *word == lower).ok_or_else(|| {
-        let text = format!("input '{name}' is '{found}', expected one of {known:?}");
+        let text = format!("input '{name}' is '{found}', expected one of {}", known.join(", "));
         CoreMlError::invalid(text)
     })
 }

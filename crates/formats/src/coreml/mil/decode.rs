@@ -55,7 +55,8 @@ impl MilDecoder<'_> {
     fn function(&mut self, proto: &proto::MilFunctionProto) -> Result<MilFunction> {
         let Some(block) = proto.block_specializations.get(&proto.opset) else {
             let known: Vec<&str> = proto.block_specializations.keys().map(String::as_str).collect();
-            let text = format!("there is no block for its opset '{}', only {known:?}", proto.opset);
+            let known = known.join(", ");
+            let text = format!("there is no block for its opset '{}', only {known}", proto.opset);
             return Err(CoreMlError::invalid(text));
         };
         let inputs = named_types(&proto.inputs)?;
