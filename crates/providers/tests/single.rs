@@ -109,7 +109,7 @@ fn kernels_of_fp32_compute_what_is_given_in_16_bits() {
             let mut maker = Maker::new();
             maker.level = OptimiseLevel::O3;
             let given = case.shapes.len() - case.constants;
-            let inputs: Vec<_> = case.shapes.iter().enumerate().map(|(at, shape)| {
+            let inputs = case.shapes.iter().enumerate().map(|(at, shape)| {
                 let value = of_type(shape, u32::try_from(at).unwrap() + 1, dtype);
                 if at < given {
                     maker.input(&format!("x{at}"), value)

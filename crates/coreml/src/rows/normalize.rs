@@ -402,7 +402,8 @@ fn mean_variance(emit: &mut ProgramEmitter<'_>, node: &Node) -> Result<Vec<MilVa
     let square = emit.op("square", vec![("x", (&centred).into())])?;
     let variance = reduced(emit, "reduce_mean", &square, &axes)?;
     let deviation = emit.op("sqrt", vec![("x", MilArg::Var(variance))])?;
-    let least = emit.float(least);
+    #[allow(clippy::cast_possible_truncation, reason = "a distance from zero")]
+    let least = emit.float(least as f32);
     let divisor = emit.pair("add", &deviation, least)?;
     Ok(vec![emit.pair("real_div", &centred, &divisor)?])
 }

@@ -146,7 +146,7 @@ mod tests {
             none,
             -0.048_587_345,
             none,
-            -0.693_147_2,
+            -std::f32::consts::LN_2,
             none,
             none,
             none,
