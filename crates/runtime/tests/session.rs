@@ -262,7 +262,7 @@ fn options_name_the_providers_to_use() {
     };
     assert_eq!(with("b").unwrap().partition_providers(), ["b"]);
     let error = with("c").unwrap_err().to_string();
-    assert!(error.contains("'c'") && error.contains("inputs are a, b"), "{error}");
+    assert!(error.contains("'c'") && error.contains("there are a, b"), "{error}");
 }
 
 #[test]
