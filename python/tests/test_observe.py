@@ -288,13 +288,17 @@ def test_the_log_changes_while_the_server_runs(program, tmp_path):
     assert re.match(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ \w+\.rs:\d+\] ", lines[-1])
 
 
-@pytest.mark.parametrize("escape, message", [("1", '"creating server: '), ("0", "creating server: ")])
+@pytest.mark.parametrize("escape, message", [("1", '"a model failed to load '), ("0", "a model failed to load ")])
 def test_levels_go_to_their_streams(program, tmp_path, escape, message):
-    missing = tmp_path / "none"
-    done = subprocess.run([program, "serve", "--model-repository", missing, *ANY_PORT], capture_output=True, text=True,
+    wrong = tmp_path / "wrong" / "1" / "model.onnx"
+    wrong.parent.mkdir(parents=True)
+    wrong.write_text("no model")
+    done = subprocess.run([program, "serve", "--model-repository", tmp_path, *ANY_PORT], capture_output=True, text=True,
                           timeout=60, check=False, env={**os.environ, "TRITON_SERVER_ESCAPE_LOG_MESSAGES": escape})
     assert done.returncode != 0
     assert f"] {message}" in done.stderr
+    # The failed start itself is told once.
+    assert done.stderr.count("creating server: ") == 1
     assert not re.search(r"^[EW]\d{4} ", done.stdout, re.M)
     assert re.search(r"^E\d{4} ", done.stderr, re.M) and not re.search(r"^I\d{4} ", done.stderr, re.M)
 

@@ -4,6 +4,7 @@ use galatea_graph::Node;
 use galatea_graph::ops::activation::{Activation, ActivationKind, PRelu, SwiGlu};
 use galatea_graph::ops::cast::{Cast, CastLike};
 use galatea_graph::ops::contrib::BiasActivation;
+use galatea_graph::ops::experimental::{ScaledFunction, ScaledKind};
 use galatea_graph::ops::fused::{ChainStepOperand, FusedElementwise};
 use galatea_graph::ops::logic::{
     Compare, CompareKind, IsInf, IsNaN, Logical, LogicalKind, Not, Where,
@@ -226,6 +227,20 @@ fn cast(view: &GpuNodeView<'_>, to: DataType) -> Result<ElementProgram, String> 
     Ok(ElementProgram::of(vec![0], functions::converted(from, into, "a0")))
 }
 
+/// A function of a scaled element, scaled again.
+fn scaled(view: &GpuNodeView<'_>, op: &ScaledFunction) -> Result<ElementProgram, String> {
+    if kind(view, 0)? != ShaderKind::Float {
+        return Err(no_function(op.kind));
+    }
+    let &ScaledFunction { kind, alpha, beta } = op;
+    let result = match kind {
+        ScaledKind::Affine => format!("{alpha:?}f * a0 + {beta:?}f"),
+        ScaledKind::Tanh => format!("{alpha:?}f * tanh4({beta:?}f * a0)"),
+        ScaledKind::Softplus => format!("{alpha:?}f * softplus4({beta:?}f * a0)"),
+    };
+    Ok(ElementProgram::of(vec![0], result))
+}
+
 fn activation(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
     if let Some(op) = node.operator::<Activation>() {
         return Some(match (kind(view, 0), op.kind) {
@@ -238,6 +253,9 @@ fn activation(view: &GpuNodeView<'_>, node: &Node) -> ProgramMatch {
             (Ok(_), kind) => Err(no_function(kind)),
             (Err(reason), _) => Err(reason),
         });
+    }
+    if let Some(op) = node.operator::<ScaledFunction>() {
+        return Some(scaled(view, op));
     }
     if let Some(op) = node.operator::<BatchNormalization>() {
         return Some(batch_normalization(view, op));
