@@ -241,6 +241,8 @@ const ONE: &[&str] = &[
     "Tanh",
     "ThresholdedRelu",
 ];
+/// Operators of one float that is scaled before and behind.
+const SCALED: &[&str] = &["Affine", "ParametricSoftplus", "ScaledTanh"];
 /// Operators of two floats.
 const TWO: &[&str] = &[
     "Add",
@@ -270,6 +272,13 @@ fn elements() -> Vec<Node> {
     let shape = &[6, 8];
     let mut all: Vec<Node> =
         ONE.iter().map(|op| Node::new("", op).input(floats(shape, 4.0))).collect();
+    let factor = with([("scale", AttributeValue::Float(0.75))]);
+    all.push(Node::new("", "Scale").with(factor).input(floats(shape, 4.0)));
+    for op in SCALED {
+        let numbers =
+            [("alpha", AttributeValue::Float(0.5)), ("beta", AttributeValue::Float(-1.25))];
+        all.push(Node::new("", op).with(with(numbers)).input(floats(shape, 4.0)));
+    }
     all.extend(
         TWO.iter().map(|op| Node::new("", op).input(floats(shape, 4.0)).input(floats(shape, 2.0))),
     );
