@@ -15,7 +15,7 @@ struct ConvertFolder {
     model: PathBuf,
 }
 
-/// What a conversion has written and said.
+/// Files and words of a conversion.
 #[derive(Debug, PartialEq)]
 struct ConvertOutcome {
     code: Option<i32>,

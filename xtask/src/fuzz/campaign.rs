@@ -170,7 +170,9 @@ fn coverage(line: &str) -> Option<u64> {
 fn last_lines(output: Option<impl BufRead>) -> Vec<String> {
     const KEPT: usize = 60;
     let mut kept = std::collections::VecDeque::new();
-    for line in output.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+    let lines = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+    // The dictionary that libFuzzer recommends stands behind the counts and can have hundreds of lines.
+    for line in lines.filter(|line| !line.starts_with('"')) {
         if kept.len() == KEPT {
             kept.pop_front();
         }

@@ -11,7 +11,7 @@ use crate::complain;
 /// Messages that may wait to be said.
 const MAX_MESSAGES: usize = 16;
 
-/// Where messages come from.
+/// Source of messages.
 pub(super) enum MessageSource {
     /// Somebody types them.
     Terminal(Box<MessageEditor>),

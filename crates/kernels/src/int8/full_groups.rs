@@ -16,7 +16,7 @@ const WORTHWHILE: f64 = 0.9;
 /// Numbers of the groups that hold anything but zeros, for each vector of columns.
 #[derive(Clone, Debug)]
 pub(super) struct FullGroups {
-    /// Where the list of each vector starts, and where the last one ends.
+    /// Start of the list of each vector, and end of the last one.
     starts: Vec<u32>,
     groups: Vec<u32>,
 }

@@ -193,7 +193,7 @@ impl NGramHashMapping {
         Ok(borders.windows(2).enumerate().map(text).collect())
     }
 
-    /// Where texts begin and end.
+    /// Places at which texts begin and end.
     fn borders(
         &self,
         ids: &Tensor,
