@@ -17,6 +17,7 @@ mod contrib_attention;
 mod contrib_parts;
 mod conv_batch_norm;
 mod conv_chain;
+mod einsum;
 mod elementwise_chain;
 mod equal_lengths;
 mod flat_mat_mul;
@@ -106,6 +107,8 @@ pub const TIDYING: &[RewriteRule] = &[
 
 /// The rules that run once, in their order.
 pub const RULES: &[RewriteRule] = &[
+    // Before rules that look for products.
+    fuse("einsum", einsum::apply),
     fuse("contrib-quantized", contrib_parts::quantised),
     fuse("contrib-embedding", contrib_parts::embedding),
     fuse("quantized-limits", quantized_elementwise::limits),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod contrib;
+mod einsum;
 mod folding;
 mod generated;
 mod quantized;

@@ -21,6 +21,15 @@ pub struct Einsum {
     output: Vec<AxisLabel>,
 }
 
+/// Labels of the axes of an `Einsum`'s inputs and result: numbers from 0 on, in the order in which they first occur.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EinsumTerms {
+    /// Labels of each input.
+    pub inputs: Vec<Vec<usize>>,
+    /// Labels of the result.
+    pub output: Vec<usize>,
+}
+
 /// Label of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AxisLabel {
@@ -101,6 +110,25 @@ impl Einsum {
             )));
         }
         Ok(Box::new(einsum))
+    }
+
+    /// Returns the labels of all axes for inputs of these ranks.
+    ///
+    /// # Errors
+    /// Fails when the equation does not fit the ranks.
+    pub fn terms(&self, ranks: &[usize]) -> Result<EinsumTerms, OpError> {
+        let (inputs, output) = self.spell(ranks)?;
+        let mut seen: Vec<AxisLabel> = Vec::new();
+        let mut number = |label: &AxisLabel| {
+            seen.iter().position(|one| one == label).unwrap_or_else(|| {
+                seen.push(*label);
+                seen.len() - 1
+            })
+        };
+        let inputs: Vec<Vec<usize>> =
+            inputs.iter().map(|term| term.iter().map(&mut number).collect()).collect();
+        let output = output.iter().map(&mut number).collect();
+        Ok(EinsumTerms { inputs, output })
     }
 
     /// The labels of every input's axes, and of the result's, with `...` spelt out.

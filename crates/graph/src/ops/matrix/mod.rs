@@ -10,7 +10,7 @@ mod product;
 mod q_linear_mat_mul;
 
 pub use det::Det;
-pub use einsum::Einsum;
+pub use einsum::{Einsum, EinsumTerms};
 pub use gemm::Gemm;
 pub use mat_mul::MatMul;
 pub use mat_mul_integer::MatMulInteger;
