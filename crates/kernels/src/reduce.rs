@@ -1,4 +1,4 @@
-//! Reductions over the last axis.
+//! Reductions over the last axis, and over one before it.
 
 use crate::KernelContext;
 use crate::isa::{IsaKernel, Simd};
@@ -14,6 +14,10 @@ pub enum RowReduce {
     Mean,
     /// The sum of squares; 0 for an empty row.
     SumSquares,
+    /// The sum of absolute values; 0 for an empty row.
+    SumAbs,
+    /// The product; 1 for an empty row.
+    Product,
     /// The greatest value, NaN if there is one; -infinity for an empty row.
     Max,
     /// The least value, NaN if there is one; infinity for an empty row.
@@ -63,16 +67,140 @@ impl IsaKernel for ReduceRows<'_> {
                 RowReduce::Sum => sum(s, row),
                 RowReduce::Mean => sum(s, row) / row.len() as f32,
                 RowReduce::SumSquares => sum_squares(s, row),
-                RowReduce::Max => extreme(row, f32::NEG_INFINITY, |a, b| a > b),
-                RowReduce::Min => extreme(row, f32::INFINITY, |a, b| a < b),
+                RowReduce::SumAbs => folded(row, 0.0, |y, x| y + x.abs(), |a, b| a + b),
+                RowReduce::Product => folded(row, 1.0, |y, x| y * x, |a, b| a * b),
+                RowReduce::Max => folded(row, f32::NEG_INFINITY, greater, greater),
+                RowReduce::Min => folded(row, f32::INFINITY, smaller, smaller),
             };
         }
     }
 }
 
+/// The greater of two, or the one that is NaN.
 #[inline(always)]
-fn extreme(row: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> f32 {
-    row.iter().fold(start, |best, &x| if better(best, x) || best.is_nan() { best } else { x })
+fn greater(best: f32, x: f32) -> f32 {
+    if best >= x || best.is_nan() { best } else { x }
+}
+
+/// The smaller of two, or the one that is NaN.
+#[inline(always)]
+fn smaller(best: f32, x: f32) -> f32 {
+    if best <= x || best.is_nan() { best } else { x }
+}
+
+/// Interleaved parts of a fold, as many as four vectors of the widest instruction set hold.
+const PARTS: usize = 64;
+
+/// Folds a row in interleaved parts, and those into one.
+#[inline(always)]
+fn folded(
+    row: &[f32],
+    start: f32,
+    with: impl Fn(f32, f32) -> f32,
+    join: impl Fn(f32, f32) -> f32,
+) -> f32 {
+    if row.len() < PARTS {
+        return row.iter().fold(start, |y, &x| with(y, x));
+    }
+    let mut parts = [start; PARTS];
+    let chunks = row.chunks_exact(PARTS);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (part, &x) in parts.iter_mut().zip(chunk) {
+            *part = with(*part, x);
+        }
+    }
+    for (part, &x) in parts.iter_mut().zip(rest) {
+        *part = with(*part, x);
+    }
+    parts.into_iter().reduce(join).unwrap_or(start)
+}
+
+/// Shape of a reduction over an axis that is not the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MiddleAxis {
+    /// Elements of the axis.
+    pub len: usize,
+    /// Elements of each place of it: the axes behind.
+    pub inner: usize,
+}
+
+/// `y[o, i] = f(x[o, .., i])`: the terms of neighbouring results are neighbours.
+///
+/// # Panics
+/// Panics when the lengths do not fit the axis.
+pub fn reduce_middle(
+    exec: KernelContext<'_>,
+    f: RowReduce,
+    x: &[f32],
+    axis: MiddleAxis,
+    y: &mut [f32],
+) {
+    let MiddleAxis { len, inner } = axis;
+    assert!(
+        inner > 0 && y.len().is_multiple_of(inner) && x.len() == y.len() * len,
+        "reduce: {} elements over {axis:?} into {}",
+        x.len(),
+        y.len()
+    );
+    // Columns that one thread takes: their results stay in the first-level cache.
+    const COLUMNS: usize = 2048;
+    let strips = inner.div_ceil(COLUMNS);
+    let tasks = y.len() / inner * strips;
+    let y = DisjointSlice::new(y);
+    let each = COLUMNS.min(inner) * len;
+    exec.pool.run_ranges(tasks, 16_384usize.div_ceil(each.max(1)), |range| {
+        for task in range {
+            let (outer, first) = (task / strips, task % strips * COLUMNS);
+            let columns = first..(first + COLUMNS).min(inner);
+            // SAFETY: strips have no column in common.
+            let y = unsafe { y.range(outer * inner + first..outer * inner + columns.end) };
+            let x = &x[outer * len * inner..(outer + 1) * len * inner];
+            exec.isa.run(ReduceStrip { f, x, inner, first, y });
+        }
+    });
+}
+
+/// Some neighbouring columns of a matrix whose rows are folded into one.
+struct ReduceStrip<'a> {
+    f: RowReduce,
+    x: &'a [f32],
+    inner: usize,
+    first: usize,
+    y: &'a mut [f32],
+}
+
+impl ReduceStrip<'_> {
+    #[inline(always)]
+    fn fold(&mut self, start: f32, with: impl Fn(f32, f32) -> f32) {
+        self.y.fill(start);
+        let columns = self.first..self.first + self.y.len();
+        for row in self.x.chunks_exact(self.inner) {
+            for (y, &x) in self.y.iter_mut().zip(&row[columns.clone()]) {
+                *y = with(*y, x);
+            }
+        }
+    }
+}
+
+impl IsaKernel for ReduceStrip<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, _: S) {
+        match self.f {
+            RowReduce::Sum => self.fold(0.0, |y, x| y + x),
+            RowReduce::Mean => {
+                self.fold(0.0, |y, x| y + x);
+                let len = (self.x.len() / self.inner) as f32;
+                self.y.iter_mut().for_each(|y| *y /= len);
+            }
+            RowReduce::SumSquares => self.fold(0.0, |y, x| y + x * x),
+            RowReduce::SumAbs => self.fold(0.0, |y, x| y + x.abs()),
+            RowReduce::Product => self.fold(1.0, |y, x| y * x),
+            RowReduce::Max => self.fold(f32::NEG_INFINITY, greater),
+            RowReduce::Min => self.fold(f32::INFINITY, smaller),
+        }
+    }
 }
 
 /// The sum of `row`, in four interleaved vector sums.
@@ -149,25 +277,59 @@ mod tests {
                     RowReduce::Sum,
                     RowReduce::Mean,
                     RowReduce::SumSquares,
+                    RowReduce::SumAbs,
+                    RowReduce::Product,
                     RowReduce::Max,
                     RowReduce::Min,
                 ] {
                     let mut y = vec![0.0; rows];
                     reduce_last(exec, f, &x, columns, &mut y);
                     for (row, &y) in x.chunks(columns).zip(&y) {
-                        let wide = row.iter().map(|&v| f64::from(v));
-                        let want = match f {
-                            RowReduce::Sum => wide.sum::<f64>(),
-                            RowReduce::Mean => wide.sum::<f64>() / columns as f64,
-                            RowReduce::SumSquares => wide.map(|v| v * v).sum(),
-                            RowReduce::Max => wide.fold(f64::NEG_INFINITY, f64::max),
-                            RowReduce::Min => wide.fold(f64::INFINITY, f64::min),
-                        };
-                        let error = (f64::from(y) - want).abs();
-                        assert!(error < 1e-7 * columns as f64 + 1e-7, "{f:?} {}", isa.name());
+                        check(f, row.iter().copied(), y, isa);
+                    }
+                    let axis = MiddleAxis { len: rows, inner: columns };
+                    let mut y = vec![0.0; columns];
+                    reduce_middle(exec, f, &x, axis, &mut y);
+                    for (column, &y) in y.iter().enumerate() {
+                        check(f, x.iter().skip(column).step_by(columns).copied(), y, isa);
                     }
                 }
             }
+        }
+    }
+
+    fn check(f: RowReduce, terms: impl Iterator<Item = f32>, y: f32, isa: Isa) {
+        let all: Vec<f64> = terms.map(f64::from).collect();
+        let (len, wide) = (all.len() as f64, all.into_iter());
+        let want = match f {
+            RowReduce::Sum => wide.sum::<f64>(),
+            RowReduce::Mean => wide.sum::<f64>() / len,
+            RowReduce::SumSquares => wide.map(|v| v * v).sum(),
+            RowReduce::SumAbs => wide.map(f64::abs).sum(),
+            RowReduce::Product => wide.product(),
+            RowReduce::Max => wide.fold(f64::NEG_INFINITY, f64::max),
+            RowReduce::Min => wide.fold(f64::INFINITY, f64::min),
+        };
+        let error = (f64::from(y) - want).abs();
+        assert!(
+            error < 1e-6 * want.abs().max(1.0) + 1e-7 * len,
+            "{f:?} {}: {y} for {want}",
+            isa.name()
+        );
+    }
+
+    #[test]
+    fn reductions_over_a_middle_axis_take_its_blocks_apart() {
+        let pool = ThreadPool::new(2);
+        let (outer, len, inner) = (3, 5, 2500);
+        let x = values(outer * len * inner, 3);
+        let mut y = vec![0.0; outer * inner];
+        let axis = MiddleAxis { len, inner };
+        reduce_middle(KernelContext::new(&pool), RowReduce::Sum, &x, axis, &mut y);
+        for (at, &y) in y.iter().enumerate() {
+            let (block, column) = (at / inner, at % inner);
+            let term = |row: usize| x[(block * len + row) * inner + column];
+            check(RowReduce::Sum, (0..len).map(term), y, Isa::detect());
         }
     }
 

@@ -30,6 +30,8 @@ pub enum BinaryFunction {
     Pow,
     /// `b^a`, by the standard library.
     ReversePow,
+    /// `a` above 0, else `a b`.
+    Prelu,
 }
 
 /// How the second operand is spread over the first, a matrix of `rows` rows of `columns`.
@@ -179,6 +181,7 @@ combines! {
     ReverseDiv(s, a, b) => s.div(b, a);
     Max(s, a, b) => math::keep_nan(s, a, s.max(a, b));
     Min(s, a, b) => math::keep_nan(s, a, s.min(a, b));
+    Prelu(s, a, b) => s.select(s.lt(a, s.splat(0.0)), s.mul(a, b), a);
 }
 
 impl<F: VectorCombine> IsaKernel for BinaryRun<F> {
@@ -244,6 +247,7 @@ pub(super) unsafe fn part(
         BinaryFunction::ReverseDiv => go!(ReverseDiv),
         BinaryFunction::Max => go!(Max),
         BinaryFunction::Min => go!(Min),
+        BinaryFunction::Prelu => go!(Prelu),
         BinaryFunction::Pow | BinaryFunction::ReversePow => {
             for i in 0..n {
                 // SAFETY: i < n, and a scalar b is read at 0.

@@ -89,6 +89,16 @@ fn functions_are_within_their_ulp_bounds_on_every_isa() {
     check(ScalarFunction::Tanh, f64::tanh, 2.0, all);
     check(ScalarFunction::Erf, erf, 2.0, all);
     check(ScalarFunction::Sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 2.0, all);
+    let swish = |x: f64| x / (1.0 + (-1.5 * x).exp());
+    // The rounding of the exponent counts as often as it is large.
+    check(ScalarFunction::Swish { alpha: 1.5 }, swish, 8.0, |x| x.abs() < 5.0);
+    for (f, exact) in [
+        (ScalarFunction::Floor, f64::floor as fn(f64) -> f64),
+        (ScalarFunction::Ceil, f64::ceil),
+        (ScalarFunction::Round, f64::round_ties_even),
+    ] {
+        check(f, exact, 0.0, all);
+    }
     check(ScalarFunction::Sqrt, f64::sqrt, 0.5, all);
     check(ScalarFunction::Rsqrt, |x| 1.0 / x.sqrt(), 1.5, all);
     check(ScalarFunction::Reciprocal, |x| 1.0 / x, 0.5, all);
@@ -255,7 +265,7 @@ proptest! {
         rows in 0usize..50, columns in 1usize..70, seed in 0u32..1000,
         f in prop_oneof![
             Just(BinaryFunction::Add), Just(BinaryFunction::Sub), Just(BinaryFunction::ReverseSub), Just(BinaryFunction::Mul),
-            Just(BinaryFunction::Div), Just(BinaryFunction::ReverseDiv), Just(BinaryFunction::Max), Just(BinaryFunction::Min),
+            Just(BinaryFunction::Div), Just(BinaryFunction::ReverseDiv), Just(BinaryFunction::Max), Just(BinaryFunction::Min), Just(BinaryFunction::Prelu),
             Just(BinaryFunction::Pow), Just(BinaryFunction::ReversePow),
         ],
     ) {
@@ -295,6 +305,7 @@ proptest! {
                         BinaryFunction::ReverseDiv => b / a,
                         BinaryFunction::Max => a.max(b),
                         BinaryFunction::Min => a.min(b),
+                        BinaryFunction::Prelu => if a < 0.0 { a * b } else { a },
                         BinaryFunction::Pow => a.powf(b),
                         BinaryFunction::ReversePow => b.powf(a),
                     };

@@ -3,7 +3,7 @@
 use super::{COSTLY_GRAIN, GRAIN};
 use crate::KernelContext;
 use crate::activation::{ActivationFunction, ClampMap, VectorMap, apply, apply_activation};
-use crate::isa::Simd;
+use crate::isa::{IsaKernel, Simd};
 use crate::math;
 use crate::memory::DisjointSlice;
 
@@ -52,6 +52,11 @@ pub enum ScalarFunction {
     },
     /// `x tanh(ln(1 + e^x))`.
     Mish,
+    /// `x / (1 + e^(-alpha x))`.
+    Swish {
+        /// Factor of the exponent.
+        alpha: f32,
+    },
     /// Sine, by the standard library.
     Sin,
     /// Cosine, by the standard library.
@@ -121,6 +126,15 @@ impl VectorMap for AffineMap {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         s.fma(x, s.splat(self.0), s.splat(self.1))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct SwishMap(f32);
+impl VectorMap for SwishMap {
+    #[inline(always)]
+    fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
+        s.mul(x, math::sigmoid(s, s.mul(x, s.splat(self.0))))
     }
 }
 
@@ -215,19 +229,64 @@ pub(super) unsafe fn part(
             U::Softsign => apply(isa, Softsign, x, y, n),
             U::Mish => apply(isa, Mish, x, y, n),
             U::Elu { alpha } => apply(isa, EluMap(alpha), x, y, n),
+            U::Swish { alpha } => apply(isa, SwishMap(alpha), x, y, n),
             U::Affine { scale, shift } => apply(isa, AffineMap(scale, shift), x, y, n),
             U::Activation(ActivationFunction::Clip { min, max }) => {
                 apply(isa, ClampMap(min, max), x, y, n)
             }
             U::Activation(activation) => apply_activation(isa, activation, x, y, n),
-            U::Floor => each(f32::floor, x, y, n),
-            U::Ceil => each(f32::ceil, x, y, n),
-            U::Round => each(f32::round_ties_even, x, y, n),
-            U::Sign => each(|v| if v == 0.0 || v.is_nan() { v } else { v.signum() }, x, y, n),
+            U::Floor => isa.run(EachElement { f: Floor, x, y, n }),
+            U::Ceil => isa.run(EachElement { f: Ceil, x, y, n }),
+            U::Round => isa.run(EachElement { f: Round, x, y, n }),
+            U::Sign => isa.run(EachElement { f: Sign, x, y, n }),
             U::Sin => each(f32::sin, x, y, n),
             U::Cos => each(f32::cos, x, y, n),
             U::Tan => each(f32::tan, x, y, n),
             U::Atan => each(f32::atan, x, y, n),
+        }
+    }
+}
+
+/// Function of one element that is an instruction of most processors: compilers find it.
+trait ScalarMap: Copy {
+    fn map(self, x: f32) -> f32;
+}
+
+macro_rules! scalar_maps {
+    ($($name:ident($x:ident) => $body:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl ScalarMap for $name {
+            #[inline(always)]
+            fn map(self, $x: f32) -> f32 {
+                $body
+            }
+        }
+    )*};
+}
+
+scalar_maps! {
+    Floor(x) => x.floor();
+    Ceil(x) => x.ceil();
+    Round(x) => x.round_ties_even();
+    Sign(x) => if x == 0.0 || x.is_nan() { x } else { 1f32.copysign(x) };
+}
+
+/// A function of each of `n` elements at `x`, compiled for each instruction set.
+struct EachElement<F> {
+    f: F,
+    x: *const f32,
+    y: *mut f32,
+    n: usize,
+}
+
+impl<F: ScalarMap> IsaKernel for EachElement<F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for i in 0..self.n {
+            // SAFETY: who makes one vouches for n values at both, which may be the same memory.
+            unsafe { *self.y.add(i) = self.f.map(*self.x.add(i)) };
         }
     }
 }

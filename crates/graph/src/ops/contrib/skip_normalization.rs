@@ -59,8 +59,9 @@ impl SkipNormalization {
         Self::read(context, true)
     }
 
-    /// The positions of `beta` and `bias`.
-    fn optional(self) -> (Option<usize>, usize) {
+    /// The positions of `beta`, which not all forms have, and `bias`.
+    #[must_use]
+    pub fn optional(self) -> (Option<usize>, usize) {
         if self.simplified { (None, 3) } else { (Some(3), 4) }
     }
 }

@@ -32,6 +32,9 @@ fn hits(data: &Tensor) -> Result<Vec<bool>, OpError> {
         return Ok(values::small(data)?.into_iter().map(|one| one != zero).collect());
     }
     let whole = data.contiguous()?;
+    if data.dtype() == DataType::Fp32 {
+        return Ok(whole.as_slice::<f32>()?.iter().map(|&x| x != 0.0).collect());
+    }
     if data.dtype() == DataType::Bytes {
         let texts = whole.as_slice::<ByteString>()?;
         return Ok(texts.iter().map(|text| !text.as_bytes().is_empty()).collect());
@@ -55,14 +58,12 @@ impl Operator for NonZero {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
         let hits = hits(data)?;
-        let found: Vec<Vec<usize>> = bounds::indices(data.shape())
-            .zip(hits)
-            .filter(|(_, hit)| *hit)
-            .map(|(index, _)| index)
-            .collect();
+        let found = hits.into_iter().enumerate().filter(|(_, hit)| *hit);
+        let found: Vec<usize> = found.map(|(place, _)| place).collect();
         let mut result = Vec::with_capacity(found.len() * data.rank());
-        for axis in 0..data.rank() {
-            result.extend(found.iter().map(|index| index[axis] as i64));
+        for (&len, step) in data.shape().iter().zip(bounds::steps(data.shape())) {
+            let along = |place: &usize| (place / step.max(1) % len.max(1)) as i64;
+            result.extend(found.iter().map(along));
         }
         Ok(vec![Tensor::from_vec(&[data.rank(), found.len()], result)?])
     }

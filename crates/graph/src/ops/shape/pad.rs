@@ -124,6 +124,34 @@ impl Pad {
         Ok((0..total).map(at).collect())
     }
 
+    /// Returns the place that each place of the result reads, axis by axis, for a tensor of this shape; `None` where it
+    /// is filled.
+    ///
+    /// # Errors
+    /// Fails when the pads are absent or do not fit the shape.
+    pub fn axis_sources(
+        &self,
+        shape: &[usize],
+        inputs: OperatorInputs<'_, Tensor>,
+    ) -> Result<Vec<Vec<Option<usize>>>, OpError> {
+        let pads = match &self.pads {
+            Some(pads) => pads.clone(),
+            None => inputs.required(1)?.to_i64_vec()?,
+        };
+        let axes = inputs.optional(3).map(Tensor::to_i64_vec).transpose()?;
+        let pairs = self.pairs(shape.len(), &pads, axes.as_deref())?;
+        let each = shape.iter().zip(pairs);
+        collected(&mut each.map(|(&len, (begin, end))| self.sources(len, begin, end)))
+    }
+
+    /// Returns the element that fills where no input gives one: the attribute's, as one of a type.
+    ///
+    /// # Errors
+    /// Fails when the type has none.
+    pub fn filling(&self, dtype: DataType) -> Result<Tensor, OpError> {
+        attribute_value(self.value, dtype)
+    }
+
     /// The one element that the frame is filled with.
     fn fill(&self, inputs: OperatorInputs<'_, Tensor>, dtype: DataType) -> Result<Tensor, OpError> {
         match inputs.optional(2) {

@@ -48,8 +48,23 @@ pub struct GridSample {
     pub align_corners: bool,
 }
 
-/// Elements along one axis and their weights; `None` is outside and counts as zero.
+/// Elements and their weights; `None` is outside and counts as zero.
 type GridTaps = Vec<(Option<usize>, f64)>;
+
+/// Elements along one axis that a position reads, with their weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AxisTaps {
+    places: [Option<usize>; 4],
+    weights: [f64; 4],
+    count: usize,
+}
+
+impl AxisTaps {
+    /// Elements and weights; `None` is outside and counts as zero.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<usize>, f64)> + '_ {
+        self.places.iter().copied().zip(self.weights).take(self.count)
+    }
+}
 
 impl GridSample {
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
@@ -112,19 +127,24 @@ impl GridSample {
         Some(inside.clamp(0.0, last) as usize)
     }
 
-    fn taps(&self, relative: f64, len: usize) -> GridTaps {
+    /// Returns what a position reads of an axis, where -1 and 1 are its edges.
+    #[must_use]
+    pub fn taps(&self, relative: f64, len: usize) -> AxisTaps {
         let at = self.position(relative, len);
-        let tap = |at: f64, weight: f64| (self.element(at, len), weight);
+        let element = |at: f64| self.element(at, len);
         if self.mode == SampleMode::Nearest {
-            return vec![tap(at, 1.0)];
+            let places = [element(at), None, None, None];
+            return AxisTaps { places, weights: [1.0, 0.0, 0.0, 0.0], count: 1 };
         }
         let first = at.floor();
         let rest = at - first;
         if self.mode == SampleMode::Linear {
-            return vec![tap(first, 1.0 - rest), tap(first + 1.0, rest)];
+            let places = [element(first), element(first + 1.0), None, None];
+            return AxisTaps { places, weights: [1.0 - rest, rest, 0.0, 0.0], count: 2 };
         }
         let weights = [far(1.0 + rest), near(rest), near(1.0 - rest), far(2.0 - rest)];
-        (-1..3).zip(weights).map(|(step, weight)| tap(first + f64::from(step), weight)).collect()
+        let places = [-1.0, 0.0, 1.0, 2.0].map(|step| element(first + step));
+        AxisTaps { places, weights, count: 4 }
     }
 
     fn output(image: &[Dim], grid: &[Dim]) -> Result<Vec<Dim>, OpError> {
@@ -156,7 +176,7 @@ impl GridSample {
                 all = all
                     .iter()
                     .flat_map(|&(offset, weight): &(Option<usize>, f64)| {
-                        taps.iter().map(move |&(at, share)| {
+                        taps.iter().map(move |(at, share)| {
                             let place = offset.zip(at).map(|(offset, at)| offset + at * step);
                             (place, weight * share)
                         })

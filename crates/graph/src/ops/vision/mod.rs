@@ -8,10 +8,10 @@ mod pictures;
 mod roi_align;
 
 pub use affine_grid::AffineGrid;
-pub use grid_sample::{GridSample, SampleMode, SamplePadding};
+pub use grid_sample::{AxisTaps, GridSample, SampleMode, SamplePadding};
 pub use image_decoder::{ImageDecoder, PixelFormat};
 pub use non_max_suppression::NonMaxSuppression;
-pub use roi_align::{MaxRoiPool, RoiAlign};
+pub use roi_align::{MaxRoiPool, RegionCells, RoiAlign};
 
 use crate::operator::{Arity, OpDef};
 

@@ -32,6 +32,42 @@ pub struct RoiAlign {
     pub max: bool,
 }
 
+/// A cell is sampled at no more positions.
+const MAX_CELL_SAMPLES: usize = 1 << 22;
+
+/// Places where the cells of a region are sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionCells {
+    /// For each row of cells, the places along the height of the image.
+    rows: Vec<Vec<f64>>,
+    /// For each column of cells, the places along its width.
+    columns: Vec<Vec<f64>>,
+}
+
+impl RegionCells {
+    /// Returns the number of elements that a cell reads, with repetitions: the same for all cells.
+    #[must_use]
+    pub fn taps(&self) -> usize {
+        let first = |all: &[Vec<f64>]| all.first().map_or(0, Vec::len);
+        first(&self.rows) * first(&self.columns) * 4
+    }
+
+    /// The elements of an image of this height and width that a cell reads, with their shares of its mean.
+    #[allow(clippy::cast_precision_loss, reason = "the number of samples is bounded")]
+    pub fn cell(
+        &self,
+        [row, column]: [usize; 2],
+        [height, width]: [usize; 2],
+    ) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let share = 4.0 / self.taps().max(1) as f64;
+        let (ys, xs) = (&self.rows[row], &self.columns[column]);
+        let places = ys.iter().flat_map(move |&y| xs.iter().map(move |&x| (y, x)));
+        places.flat_map(move |(y, x)| {
+            corners(y, x, height, width).map(|(at, weight)| (at, weight * share))
+        })
+    }
+}
+
 /// Position and weight of the four elements around a place.
 type CornerWeights = [(usize, f64); 4];
 
@@ -84,6 +120,24 @@ impl RoiAlign {
         Ok((0..cells)
             .map(|at| (0..samples as usize).map(|index| place(at, index)).collect())
             .collect())
+    }
+
+    /// Returns where the cells of a region, `x1, y1, x2, y2`, are sampled.
+    ///
+    /// # Errors
+    /// Fails when a cell needs too many samples.
+    pub fn cells(&self, region: [f64; 4]) -> Result<RegionCells, OpError> {
+        let rows = self.places(region[1], region[3], self.output[0])?;
+        let columns = self.places(region[0], region[2], self.output[1])?;
+        let first = |all: &[Vec<f64>]| all.first().map_or(0, Vec::len);
+        let samples = first(&rows).saturating_mul(first(&columns));
+        if samples > MAX_CELL_SAMPLES {
+            return Err(OpError::new(format!(
+                "a cell of the region {region:?} needs {samples} samples, at most \
+                 {MAX_CELL_SAMPLES} are possible"
+            )));
+        }
+        Ok(RegionCells { rows, columns })
     }
 
     /// The value of one cell.
@@ -191,8 +245,7 @@ impl Operator for RoiAlign {
         let all = floats(x)?;
         for (roi, &image) in floats(rois)?.chunks(4).zip(&images) {
             let image = image_of(image, x.shape()[0])?;
-            let rows = self.places(roi[1], roi[3], self.output[0])?;
-            let columns = self.places(roi[0], roi[2], self.output[1])?;
+            let RegionCells { rows, columns } = self.cells([roi[0], roi[1], roi[2], roi[3]])?;
             for channel in 0..channels {
                 let plane_values = &all[(image * channels + channel) * area..][..area];
                 for ys in &rows {

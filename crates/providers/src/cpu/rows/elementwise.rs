@@ -1,7 +1,7 @@
 //! Functions of single elements, and of pairs of elements.
 
 use galatea_graph::ONNX_DOMAIN;
-use galatea_graph::ops::activation::{Activation as ActivationOp, ActivationKind};
+use galatea_graph::ops::activation::{Activation as ActivationOp, ActivationKind, PRelu};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::ops::math::{
     Binary as BinaryOp, BinaryKind, Clip, Unary as UnaryOp, UnaryKind, Variadic, VariadicKind,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     CpuKernelRow {
         name: "binary-f32",
         domain: ONNX_DOMAIN,
-        ops: &["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum"],
+        ops: &["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "PRelu"],
         supports: |view| view.floats(&[0, 1]).and_then(|()| binary_function(view).map(drop)),
         build: |view| Ok(Box::new(BinaryKernel(binary_function(view)?))),
     },
@@ -175,6 +175,7 @@ pub(super) fn activation(kind: ActivationKind) -> Result<ScalarFunction, String>
         ActivationKind::Swish { alpha } if (alpha - 1.0).abs() < f32::EPSILON => {
             ActivationFunction::Silu
         }
+        ActivationKind::Swish { alpha } => return Ok(ScalarFunction::Swish { alpha }),
         ActivationKind::Elu { alpha } => return Ok(ScalarFunction::Elu { alpha }),
         ActivationKind::Softplus => return Ok(ScalarFunction::Softplus),
         ActivationKind::Softsign => return Ok(ScalarFunction::Softsign),
@@ -233,6 +234,7 @@ fn binary_function(view: &CpuNodeView<'_>) -> Result<BinaryFunction, String> {
         (_, Some(VariadicKind::Max), _) => BinaryFunction::Max,
         (_, Some(VariadicKind::Min), _) => BinaryFunction::Min,
         (_, _, "Pow") => BinaryFunction::Pow,
+        _ if view.node.operator::<PRelu>().is_some() => BinaryFunction::Prelu,
         _ => return Err("no vector form".into()),
     })
 }

@@ -3,6 +3,7 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::cast::Cast;
 use galatea_graph::ops::logic::{Compare, CompareKind, Logical, LogicalKind, Not, Where};
+use galatea_kernels::moves::share_runs;
 use galatea_kernels::{KernelContext, convert};
 use galatea_tensor::{DataType, Element, f16, with_number};
 
@@ -118,14 +119,16 @@ impl CpuKernel for NotKernel {
     }
 }
 
-/// A step that converts each element.
-fn map<A: Element + Copy, B: Element>(f: fn(A) -> B) -> CpuStep {
+/// A step that converts each element, on several threads where they are many.
+fn map<A: Element + Copy, B: Element>(f: impl Fn(A) -> B + Send + Sync + 'static) -> CpuStep {
     CpuStep::new(move |call| {
         let x = call.input::<A>(0)?;
         let mut y = call.output::<B>(0)?;
-        for (y, &x) in y.slice().iter_mut().zip(x) {
-            *y = f(x);
-        }
+        share_runs(call.exec, y.slice(), 1, |range, y| {
+            for (y, &x) in y.iter_mut().zip(&x[range]) {
+                *y = f(x);
+            }
+        });
         Ok(())
     })
 }
@@ -153,7 +156,12 @@ impl CpuKernel for CastKernel {
 }
 
 /// The conversions that masks, token numbers and 16-bit floats need; each is what `Cast` says it is.
-#[allow(clippy::cast_precision_loss, reason = "a cast to FP32 rounds to the nearest")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a cast to floats rounds to the nearest, one to integers towards zero, and long ones wrap"
+)]
 fn conversion(view: &CpuNodeView<'_>) -> Result<CastStepMaker, String> {
     let to = view.operator::<Cast>()?.to;
     let from = view.input(0).ok_or("nothing is known about input 0")?.dtype;
@@ -170,6 +178,21 @@ fn conversion(view: &CpuNodeView<'_>) -> Result<CastStepMaker, String> {
         (DataType::Int32, DataType::Bool) => || map::<i32, bool>(|x| x != 0),
         (DataType::Fp32, DataType::Bool) => || map::<f32, bool>(|x| x != 0.0),
         (DataType::Fp32, DataType::Fp32) => || map::<f32, f32>(|x| x),
+        (DataType::Fp32, DataType::Int64) => || map::<f32, i64>(|x| x as i64),
+        (DataType::Fp32, DataType::Int32) => || map::<f32, i32>(|x| x as i32),
+        (DataType::Fp32, DataType::Uint8) => || map::<f32, u8>(|x| x as i32 as u8),
+        (DataType::Fp32, DataType::Int8) => || map::<f32, i8>(|x| x as i32 as i8),
+        (DataType::Fp32, DataType::Fp64) => || map::<f32, f64>(f64::from),
+        (DataType::Fp64, DataType::Fp32) => || map::<f64, f32>(|x| x as f32),
+        (DataType::Fp64, DataType::Int64) => || map::<f64, i64>(|x| x as i64),
+        (DataType::Int64, DataType::Int32) => || map::<i64, i32>(|x| x as i32),
+        (DataType::Int64, DataType::Fp64) => || map::<i64, f64>(|x| x as f64),
+        (DataType::Int32, DataType::Fp64) => || map::<i32, f64>(f64::from),
+        (DataType::Uint8, DataType::Int32) => || map::<u8, i32>(i32::from),
+        (DataType::Int8, DataType::Fp32) => || map::<i8, f32>(f32::from),
+        (DataType::Int8, DataType::Int32) => || map::<i8, i32>(i32::from),
+        (DataType::Bool, DataType::Uint8) => || map::<bool, u8>(u8::from),
+        (DataType::Uint8, DataType::Bool) => || map::<u8, bool>(|x| x != 0),
         (DataType::Fp16, DataType::Fp32) => || converted(convert::f16_to_f32),
         (DataType::Fp32, DataType::Fp16) => || converted(convert::f32_to_f16),
         (DataType::Bf16, DataType::Fp32) => || converted(convert::bf16_to_f32),

@@ -2,8 +2,9 @@
 
 use galatea_graph::ops::shape::{Concat, Slice, Split, Transpose};
 use galatea_graph::{ONNX_DOMAIN, OpError, OperatorInputs};
+use galatea_kernels::moves::{StridedAxis, copy_strided};
 use galatea_kernels::permute::{MAX_RANK, permute, transpose};
-use galatea_tensor::{DataType, Element, contiguous_strides};
+use galatea_tensor::{DataType, contiguous_strides};
 
 use super::rowwise::resolve_axis;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall};
@@ -193,69 +194,22 @@ impl CpuKernel for Split {
     }
 }
 
-/// A copy of elements that lie at strides: the lengths of the result's axes, each with the
-/// distance in the source.
-struct StridedWalk {
-    axes: Vec<(usize, isize)>,
+/// A step that copies elements which lie at strides, from `start` on: those of a result of this shape have these
+/// distances.
+pub(super) fn copy_step(
+    dtype: DataType,
+    shape: &[usize],
+    strides: &[isize],
     start: usize,
-}
-
-impl StridedWalk {
-    /// A walk over a shape with these distances; neighbouring axes that are one are joined.
-    fn new(shape: &[usize], strides: &[isize], start: usize) -> Self {
-        let mut axes: Vec<(usize, isize)> = Vec::new();
-        for (&len, &stride) in shape.iter().zip(strides).filter(|(len, _)| **len != 1) {
-            match axes.last_mut() {
-                Some(last) if last.1 == stride * len.cast_signed() => {
-                    *last = (last.0 * len, stride);
-                }
-                _ => axes.push((len, stride)),
-            }
-        }
-        Self { axes, start }
-    }
-
-    fn copy<T: Element + Copy>(&self, x: &[T], y: &mut [T]) {
-        if y.is_empty() {
-            return;
-        }
-        let Some((&(run, step), outer)) = self.axes.split_last() else {
-            y[0] = x[self.start];
-            return;
-        };
-        let mut index = vec![0; outer.len()];
-        let mut from = self.start.cast_signed();
-        for y in y.chunks_exact_mut(run) {
-            let start = from.cast_unsigned();
-            match step {
-                1 => y.copy_from_slice(&x[start..start + run]),
-                0 => y.fill(x[start]),
-                _ => {
-                    for (at, y) in y.iter_mut().enumerate() {
-                        *y = x[(from + at.cast_signed() * step).cast_unsigned()];
-                    }
-                }
-            }
-            for (at, &(len, stride)) in index.iter_mut().zip(outer).rev() {
-                *at += 1;
-                from += stride;
-                if *at < len {
-                    break;
-                }
-                from -= stride * len.cast_signed();
-                *at = 0;
-            }
-        }
-    }
-}
-
-fn copy_step<T: Element + Copy>(walk: StridedWalk) -> CpuStep {
-    CpuStep::new(move |call: &mut StepCall<'_>| -> Result<(), OpError> {
+) -> Result<CpuStep, String> {
+    let axes = shape.iter().zip(strides);
+    let axes: Vec<StridedAxis> = axes.map(|(&len, &stride)| StridedAxis { len, stride }).collect();
+    Ok(with_plain!(dtype, T => CpuStep::new(move |call: &mut StepCall<'_>| -> Result<(), OpError> {
         let x = call.carriers::<T>(0)?;
         let mut y = call.output_carriers::<T>(0)?;
-        walk.copy(x, y.slice());
+        copy_strided(call.exec, x, start, &axes, y.slice());
         Ok(())
-    })
+    })))
 }
 
 impl CpuKernel for Slice {
@@ -280,8 +234,7 @@ impl CpuKernel for Slice {
         if lengths != shapes.output(0)? {
             return Err("the range does not give the inferred shape".into());
         }
-        let walk = StridedWalk::new(&lengths, &strides, start);
-        Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
+        copy_step(shapes.dtype(0)?, &lengths, &strides, start)
     }
 }
 
@@ -299,7 +252,6 @@ impl CpuKernel for ExpandKernel {
             _ => 0,
         };
         let strides: Vec<isize> = out.iter().enumerate().map(stride).collect();
-        let walk = StridedWalk::new(out, &strides, 0);
-        Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
+        copy_step(shapes.dtype(0)?, out, &strides, 0)
     }
 }

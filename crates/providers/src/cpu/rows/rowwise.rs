@@ -3,7 +3,9 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::activation::{LogSoftmax, Softmax};
 use galatea_graph::ops::reduce::{Reduce as ReduceOp, ReduceKind};
-use galatea_kernels::reduce::{RowReduce, reduce_last};
+use galatea_kernels::KernelContext;
+use galatea_kernels::elementwise::{ScalarFunction, unary_inplace};
+use galatea_kernels::reduce::{MiddleAxis, RowReduce, reduce_last, reduce_middle};
 use galatea_kernels::softmax::{SoftmaxForm, softmax, softmax_inplace};
 
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
@@ -20,7 +22,17 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     CpuKernelRow {
         name: "reduce-f32",
         domain: ONNX_DOMAIN,
-        ops: &["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"],
+        ops: &[
+            "ReduceSum",
+            "ReduceMean",
+            "ReduceMax",
+            "ReduceMin",
+            "ReduceProd",
+            "ReduceSumSquare",
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceLogSum",
+        ],
         supports: |view| view.floats(&[0]).and_then(|()| reduction(view).map(drop)),
         build: |view| Ok(Box::new(reduction(view)?)),
     },
@@ -28,6 +40,8 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
 
 struct RowReduction {
     function: RowReduce,
+    /// Function of what a row was reduced to.
+    last: Option<ScalarFunction>,
     op: ReduceOp,
 }
 
@@ -38,13 +52,21 @@ fn reduction(view: &CpuNodeView<'_>) -> Result<RowReduction, String> {
         ReduceKind::Mean => RowReduce::Mean,
         ReduceKind::Max => RowReduce::Max,
         ReduceKind::Min => RowReduce::Min,
-        ReduceKind::SumSquare => RowReduce::SumSquares,
-        other => return Err(format!("no vector form of {other:?}")),
+        ReduceKind::SumSquare | ReduceKind::L2 => RowReduce::SumSquares,
+        ReduceKind::L1 => RowReduce::SumAbs,
+        ReduceKind::Prod => RowReduce::Product,
+        ReduceKind::LogSum => RowReduce::Sum,
+        other @ ReduceKind::LogSumExp => return Err(format!("no vector form of {other:?}")),
+    };
+    let last = match op.kind {
+        ReduceKind::L2 => Some(ScalarFunction::Sqrt),
+        ReduceKind::LogSum => Some(ScalarFunction::Log),
+        _ => None,
     };
     if view.has(1) && view.constant(1).is_none() {
         return Err("the axes are not known before the run".into());
     }
-    Ok(RowReduction { function, op })
+    Ok(RowReduction { function, last, op })
 }
 
 impl RowReduction {
@@ -82,52 +104,29 @@ impl CpuKernel for RowReduction {
         if outer * len * inner == 0 {
             return Err("there is nothing to reduce".into());
         }
+        let last = self.last;
+        let finish = move |exec: KernelContext<'_>, y: &mut [f32]| {
+            if let Some(function) = last {
+                unary_inplace(exec, function, y);
+            }
+        };
         if inner == 1 {
             return Ok(CpuStep::new(move |call| {
                 let x = call.input::<f32>(0)?;
                 let mut y = call.output::<f32>(0)?;
                 reduce_last(call.exec, function, x, len, y.slice());
+                finish(call.exec, y.slice());
                 Ok(())
             }));
         }
-        // The terms of neighbouring results are neighbours: row by row onto the results.
+        let axis = MiddleAxis { len, inner };
         Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
             let mut y = call.output::<f32>(0)?;
-            let blocks = x.chunks_exact(len * inner).zip(y.slice().chunks_exact_mut(inner));
-            for (block, y) in blocks {
-                reduce_rows(function, block, len, y);
-            }
+            reduce_middle(call.exec, function, x, axis, y.slice());
+            finish(call.exec, y.slice());
             Ok(())
         }))
-    }
-}
-
-/// Reduces `len` rows as long as `y` into it.
-#[allow(clippy::cast_precision_loss, reason = "a count of elements divides their sum")]
-fn reduce_rows(function: RowReduce, rows: &[f32], len: usize, y: &mut [f32]) {
-    let start = match function {
-        RowReduce::Max => f32::NEG_INFINITY,
-        RowReduce::Min => f32::INFINITY,
-        _ => 0.0,
-    };
-    y.fill(start);
-    for row in rows.chunks_exact(y.len()) {
-        let pairs = y.iter_mut().zip(row);
-        match function {
-            RowReduce::SumSquares => pairs.for_each(|(y, x)| *y += x * x),
-            // A NaN wins, as it does in a comparison that is false.
-            RowReduce::Max => {
-                pairs.for_each(|(y, &x)| *y = if *y >= x || y.is_nan() { *y } else { x })
-            }
-            RowReduce::Min => {
-                pairs.for_each(|(y, &x)| *y = if *y <= x || y.is_nan() { *y } else { x })
-            }
-            _ => pairs.for_each(|(y, x)| *y += x),
-        }
-    }
-    if function == RowReduce::Mean {
-        y.iter_mut().for_each(|y| *y /= len as f32);
     }
 }
 

@@ -1,20 +1,108 @@
 //! Rows of a tensor that are written over.
 
-use galatea_graph::ops::index::{ScatterND, ScatterReduction};
+use galatea_graph::ops::index::{ScatterElements, ScatterND, ScatterReduction};
 use galatea_graph::{ONNX_DOMAIN, OpError};
-use galatea_tensor::DataType;
+use galatea_kernels::moves::{ElementWrites, write_elements};
+use galatea_tensor::{DataType, Element};
 
 use super::movement::{not_strings, with_plain};
+use super::pick::{check_inside, indices, with_indices};
+use super::rowwise::resolve_axis;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
 /// The family's rows.
-pub(super) const ROWS: &[CpuKernelRow] = &[CpuKernelRow {
-    name: "scatter-nd-any",
-    domain: ONNX_DOMAIN,
-    ops: &["ScatterND"],
-    supports: replaces,
-    build: |view| Ok(Box::new(view.operator::<ScatterND>()?.clone())),
-}];
+pub(super) const ROWS: &[CpuKernelRow] = &[
+    CpuKernelRow {
+        name: "scatter-nd-any",
+        domain: ONNX_DOMAIN,
+        ops: &["ScatterND"],
+        supports: replaces,
+        build: |view| Ok(Box::new(view.operator::<ScatterND>()?.clone())),
+    },
+    CpuKernelRow {
+        name: "scatter_elements-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Scatter", "ScatterElements"],
+        supports: combines,
+        build: |view| Ok(Box::new(view.operator::<ScatterElements>()?.clone())),
+    },
+];
+
+/// Refuses types whose updates no kernel combines.
+fn combines(view: &CpuNodeView<'_>) -> Result<(), String> {
+    with_indices(view)?;
+    let dtype = view.input(0).map(|fact| fact.dtype);
+    match (view.operator::<ScatterElements>()?.reduction, dtype) {
+        (ScatterReduction::None, _) => Ok(()),
+        (_, Some(DataType::Fp32 | DataType::Int64 | DataType::Int32)) => Ok(()),
+        (other, dtype) => Err(format!("updates of type {dtype:?} that combine by {other:?}")),
+    }
+}
+
+impl CpuKernel for ScatterElements {
+    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
+        let (data, indices) = (shapes.input(0)?, shapes.input(1)?);
+        let axis = resolve_axis(self.axis, data.len())?;
+        check_inside(data, indices, axis)?;
+        if shapes.input(2)? != indices || shapes.dtype(2)? != shapes.dtype(0)? {
+            return Err(format!("updates of shape {:?}", shapes.input(2)?));
+        }
+        let places = WrittenPlaces { data: data.to_vec(), indices: indices.to_vec(), axis };
+        let dtype = shapes.dtype(0)?;
+        let step = match (self.reduction, dtype) {
+            (ScatterReduction::None, _) => {
+                with_plain!(dtype, T => places.step(|_, new: T| new))
+            }
+            (kind, DataType::Fp32) => places.combining::<f32>(kind, |a, b| a + b, |a, b| a * b),
+            (kind, DataType::Int64) => places.combining(kind, i64::wrapping_add, i64::wrapping_mul),
+            (kind, _) => places.combining(kind, i32::wrapping_add, i32::wrapping_mul),
+        };
+        Ok(if dtype == DataType::Bool { step } else { step.in_place(0, 0) })
+    }
+}
+
+/// Shapes of `ScatterElements`.
+struct WrittenPlaces {
+    data: Vec<usize>,
+    indices: Vec<usize>,
+    axis: usize,
+}
+
+impl WrittenPlaces {
+    /// A step whose updates combine with what is there.
+    fn combining<T: Element + Copy + PartialOrd>(
+        self,
+        kind: ScatterReduction,
+        add: fn(T, T) -> T,
+        multiply: fn(T, T) -> T,
+    ) -> CpuStep {
+        match kind {
+            ScatterReduction::None => self.step(|_, new: T| new),
+            ScatterReduction::Add => self.step(add),
+            ScatterReduction::Mul => self.step(multiply),
+            ScatterReduction::Max => self.step(|old, new: T| if new > old { new } else { old }),
+            ScatterReduction::Min => self.step(|old, new: T| if new < old { new } else { old }),
+        }
+    }
+
+    fn step<T: Element + Copy>(self, f: fn(T, T) -> T) -> CpuStep {
+        CpuStep::new(move |call| {
+            let mut wide = Vec::new();
+            let at = indices(call, &mut wide)?;
+            let updates = call.carriers::<T>(2)?;
+            let data = if call.is_in_place(0) { None } else { Some(call.carriers::<T>(0)?) };
+            let mut y = call.output_carriers::<T>(0)?;
+            let y = y.slice();
+            if let Some(data) = data {
+                y.copy_from_slice(data);
+            }
+            let Self { data, indices, axis } = &self;
+            let writes = ElementWrites { data, indices, axis: *axis };
+            let done = write_elements(call.exec, at, updates, &writes, f, y);
+            done.map_err(|wrong| OpError::new(wrong.to_string()))
+        })
+    }
+}
 
 fn replaces(view: &CpuNodeView<'_>) -> Result<(), String> {
     not_strings(view)?;
@@ -61,7 +149,7 @@ impl CpuKernel for ScatterND {
 }
 
 /// Which of the rows behind some axes a place along each of them is; negative ones count from the end.
-fn row_at(pick: &[i64], lengths: &[usize]) -> Result<usize, OpError> {
+pub(super) fn row_at(pick: &[i64], lengths: &[usize]) -> Result<usize, OpError> {
     pick.iter().zip(lengths).try_fold(0, |row, (&place, &len)| {
         let signed = i64::try_from(len).unwrap_or(i64::MAX);
         let shifted = if place < 0 { place.saturating_add(signed) } else { place };
