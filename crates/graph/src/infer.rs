@@ -51,8 +51,25 @@ pub fn facts(
 /// Fails when an operator refuses its inputs; the error names the node.
 pub fn extend(graph: &Graph, facts: &mut Vec<Option<Fact>>, from: usize) -> Result<(), GraphError> {
     facts.resize(graph.values().len(), None);
+    derive(graph, facts, &|index| index >= from)
+}
+
+/// Derives anew the facts of what nodes write that are not `done`, where more is known of what they read: for a
+/// run in stages, whose first ones tell the lengths of later ones.
+///
+/// # Errors
+/// Fails when an operator refuses its inputs; the error names the node.
+pub fn renew(graph: &Graph, facts: &mut [Option<Fact>], done: &[bool]) -> Result<(), GraphError> {
+    derive(graph, facts, &|index| !done.get(index).is_some_and(|done| *done))
+}
+
+fn derive(
+    graph: &Graph,
+    facts: &mut [Option<Fact>],
+    concerns: &dyn Fn(usize) -> bool,
+) -> Result<(), GraphError> {
     let mut left = FOLD_TOTAL;
-    for (index, node) in graph.nodes.iter().enumerate().skip(from) {
+    for (index, node) in graph.nodes.iter().enumerate().filter(|(index, _)| concerns(*index)) {
         let outputs = infer_node(node, facts, &mut left)
             .map_err(|error| GraphError::at(graph.place(index), error))?;
         for (slot, fact) in node.outputs.iter().zip(outputs) {

@@ -9,7 +9,8 @@ use galatea_tensor::OrderedSet;
 const USUAL: &[usize] = &[128, 64, 224, 32, 256, 16, 8, 4, 2, 1];
 
 /// Facts with a number for every length of the inputs: the first axis of an input is one row where its name stands
-/// nowhere else, other lengths are one of `first`, or usual ones. None where no number fits.
+/// nowhere else, other lengths are one of `first`, or usual ones. None where no number fits. Lengths that follow from
+/// values of a run are usual ones too.
 #[must_use]
 pub fn typical_shapes(
     graph: &Graph,
@@ -20,7 +21,7 @@ pub fn typical_shapes(
     let inputs: Vec<(ValueId, Fact)> = graph.inputs.iter().filter_map(known).collect();
     let open = |fact: &Fact| fact.known_shape().is_none();
     if !inputs.iter().any(|(_, fact)| open(fact)) {
-        return Some(facts.to_vec());
+        return Some(filled(facts, USUAL[0]));
     }
     let dims = |fact: &Fact| fact.shape.clone().unwrap_or_default();
     let later = inputs.iter().flat_map(|(_, fact)| dims(fact).into_iter().skip(1));
@@ -33,7 +34,7 @@ pub fn typical_shapes(
             };
             let known = inputs.iter().map(|(id, fact)| fixed(*id, fact, length, &number));
             let fixed: Option<HashMap<ValueId, Fact>> = known.collect();
-            infer::facts(graph, &fixed?).ok()
+            Some(filled(&infer::facts(graph, &fixed?).ok()?, length))
         };
         // The length of what was before and what comes is the sum of both.
         fitting(None).or_else(|| later.iter().find_map(|name| fitting(Some(name))))
@@ -57,7 +58,12 @@ fn fixed(
 /// The facts with 1 for every length that is not known.
 #[must_use]
 pub fn sized(facts: &[Option<Fact>]) -> Vec<Option<Fact>> {
-    let one = |dim: &Dim| Dim::Known(dim.known().unwrap_or(1));
+    filled(facts, 1)
+}
+
+/// The facts with a number for every name of a length that is not known.
+fn filled(facts: &[Option<Fact>], number: usize) -> Vec<Option<Fact>> {
+    let one = |dim: &Dim| Dim::Known(dim.evaluate(&|_| Some(number)).unwrap_or(number));
     let sized = |fact: &Fact| match &fact.shape {
         Some(dims) if fact.known_shape().is_none() => {
             Fact { shape: Some(dims.iter().map(one).collect()), ..fact.clone() }
@@ -73,6 +79,22 @@ mod tests {
     use galatea_tensor::DataType;
 
     use super::*;
+
+    #[test]
+    fn lengths_that_follow_from_values_are_usual_ones() {
+        let mut graph = Graph::new("open");
+        graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
+        let (x, places) = (graph.value_named("x"), graph.value_named("places"));
+        graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[4]));
+        let none = galatea_graph::Attributes::new();
+        let (read, written) = (vec![Some(x)], vec![Some(places)]);
+        graph.add_node(ONNX_DOMAIN, "NonZero", "", &none, read, written).unwrap();
+        (graph.inputs, graph.outputs) = (vec![x], vec![places]);
+        let facts = infer::facts(&graph, &HashMap::new()).unwrap();
+        let typical = typical_shapes(&graph, &facts, &[]).unwrap();
+        let shape = |facts: &[Option<Fact>]| facts[places.index()].as_ref()?.known_shape();
+        assert_eq!((shape(&facts), shape(&typical)), (None, Some(vec![1, 128])));
+    }
 
     fn graph(dims: Vec<Dim>) -> (Graph, Vec<Option<Fact>>) {
         let mut graph = Graph::new("open");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_apple::qos::{RaisedQos, ThreadQos};
-use galatea_graph::{Datum, Graph, GraphError, OpError};
+use galatea_graph::{Datum, Fact, Graph, GraphError, OpError};
 use galatea_kernels::{Isa, KernelContext, TaskPriority, ThreadPool};
 use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::TuningProblem;
@@ -16,24 +16,68 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef, is_interrupted};
 
-use super::kernel::{CpuKernel, KernelChoices, StepCall, WeightBytes};
+use super::kernel::{CpuBuildContext, CpuKernel, KernelChoices, StepCall, WeightBytes};
+use super::late::LateKernels;
 use super::route::BlasRoute;
 use super::schedule::{
-    CpuSchedule, PlannedStep, StepAction, StepSource, StepTarget, facts_of, schedule,
+    CpuSchedule, PlannedStep, ScheduleSource, StepAction, StepSource, StepTarget, schedule,
 };
+use super::stage::{StageEnd, StageStart};
 use super::tune;
 
 /// A node's kernel and the name of its row.
 pub(super) type BuiltCpuKernel = (Option<Box<dyn CpuKernel>>, &'static str);
 
-/// Shapes of all inputs and which outputs are wanted. What is no tensor has no shape.
+/// What a plan is for.
 struct ScheduleKey {
+    /// Number of the plan that it follows; 0 for the first stage of a run.
+    after: u64,
+    /// Shapes of all values that it begins with. What is no tensor has no shape.
     shapes: Vec<Option<Vec<usize>>>,
+    /// Values that say lengths.
+    lengths: Vec<Tensor>,
     wanted: Vec<bool>,
 }
 
-/// A schedule and what it is for.
-type PlannedSchedule = (ScheduleKey, Arc<CpuSchedule>);
+/// A schedule, its number from 1 on, and what it is for.
+#[derive(Clone)]
+struct NumberedSchedule {
+    number: u64,
+    schedule: Arc<CpuSchedule>,
+}
+
+/// A plan that is kept.
+struct KeptSchedule {
+    key: ScheduleKey,
+    planned: NumberedSchedule,
+    /// What was known when it was made, for those that measure kernels; only of later stages.
+    facts: Option<Arc<Vec<Option<Fact>>>>,
+}
+
+/// Beginning of a stage of a run.
+struct StageRequest<'a> {
+    after: u64,
+    inputs: &'a [Datum],
+    lengths: Vec<Tensor>,
+    wanted: &'a [bool],
+}
+
+impl ScheduleKey {
+    fn fits(&self, request: &StageRequest<'_>) -> bool {
+        self.after == request.after
+            && self.wanted == request.wanted
+            && self.shapes.len() == request.inputs.len()
+            && self.shapes.iter().zip(request.inputs).all(|(k, input)| k.as_deref() == shape(input))
+            && self.lengths.len() == request.lengths.len()
+            && self.lengths.iter().zip(&request.lengths).all(|(a, b)| same_elements(a, b))
+    }
+}
+
+/// Returns whether short tensors have the same bytes.
+fn same_elements(a: &Tensor, b: &Tensor) -> bool {
+    let bytes = |tensor: &Tensor| tensor.as_bytes().map(<[u8]>::to_vec);
+    a.dtype() == b.dtype() && matches!((bytes(a), bytes(b)), (Ok(a), Ok(b)) if a == b)
+}
 
 fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
@@ -43,9 +87,25 @@ fn shape(input: &Datum) -> Option<&[usize]> {
 #[derive(Default)]
 struct ScheduleCache {
     /// Plans that are kept; the latest used is the last.
-    kept: Vec<PlannedSchedule>,
+    kept: Vec<KeptSchedule>,
     made: usize,
     time: Duration,
+    /// Most stages of a run so far, but for the first: each stage may keep as many plans as the options allow.
+    later_stages: usize,
+}
+
+impl ScheduleCache {
+    /// Returns the plans of the latest run, its last stage first.
+    fn latest(&self) -> Vec<&CpuSchedule> {
+        let mut plans = Vec::new();
+        let mut next = self.kept.last();
+        while let Some(kept) = next {
+            plans.push(&*kept.planned.schedule);
+            let before = |plan: &&KeptSchedule| plan.planned.number == kept.key.after;
+            next = self.kept.iter().find(before);
+        }
+        plans
+    }
 }
 
 pub(super) struct CpuExecutable {
@@ -54,6 +114,8 @@ pub(super) struct CpuExecutable {
     /// The bodies of the graph's control-flow operators.
     bodies: Vec<Arc<CpuExecutable>>,
     names: Vec<&'static str>,
+    /// Nodes without a kernel that may have one when their shapes are known.
+    open: Vec<bool>,
     pool: Arc<ThreadPool>,
     /// Pools of fewer threads, for steps that are faster with them.
     smaller: Mutex<Vec<Arc<ThreadPool>>>,
@@ -109,6 +171,7 @@ impl CpuExecutable {
     pub(super) fn new(
         graph: Arc<Graph>,
         built: Vec<BuiltCpuKernel>,
+        open: Vec<bool>,
         bodies: Vec<Arc<CpuExecutable>>,
         isa: Isa,
         blas: Option<BlasRoute>,
@@ -127,6 +190,7 @@ impl CpuExecutable {
             kernels,
             bodies,
             names,
+            open,
             pool,
             smaller,
             isa,
@@ -139,78 +203,87 @@ impl CpuExecutable {
         }
     }
 
-    /// The plan for inputs of these shapes, made if there is none.
-    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<CpuSchedule>, RuntimeError> {
-        let schedule = match self.known_plan(inputs, wanted) {
-            Some(schedule) => schedule,
-            None => self.new_plan(inputs, wanted)?,
+    /// The plan of a stage, made by `begin` if there is none.
+    fn plan(
+        &self,
+        request: StageRequest<'_>,
+        begin: &dyn Fn() -> Result<StageStart, RuntimeError>,
+    ) -> Result<NumberedSchedule, RuntimeError> {
+        let planned = match self.known_plan(&request) {
+            Some(planned) => planned,
+            None => self.new_plan(request, begin)?,
         };
         match self.options.memory_limit_bytes {
-            Some(limit_bytes) if schedule.arena_bytes > limit_bytes => {
-                let needed_bytes = schedule.arena_bytes;
+            Some(limit_bytes) if planned.schedule.arena_bytes > limit_bytes => {
+                let needed_bytes = planned.schedule.arena_bytes;
                 Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes })
             }
-            _ => Ok(schedule),
+            _ => Ok(planned),
         }
     }
 
-    fn known_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Option<Arc<CpuSchedule>> {
-        let fits = |key: &ScheduleKey| {
-            key.wanted == wanted
-                && key.shapes.len() == inputs.len()
-                && key.shapes.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
-        };
+    fn known_plan(&self, request: &StageRequest<'_>) -> Option<NumberedSchedule> {
         let kept = &mut lock(&self.plans).kept;
-        let found = kept.iter().rposition(|(key, _)| fits(key))?;
+        let found = kept.iter().rposition(|plan| plan.key.fits(request))?;
         kept[found..].rotate_left(1);
-        kept.last().map(|(_, schedule)| Arc::clone(schedule))
+        kept.last().map(|plan| plan.planned.clone())
     }
 
     fn new_plan(
         &self,
-        inputs: &[Datum],
-        wanted: &[bool],
-    ) -> Result<Arc<CpuSchedule>, RuntimeError> {
-        let start = Instant::now();
-        let chooser = self.options.choices.0.as_deref();
-        let choices = KernelChoices { chooser, threads: self.pool.threads() };
-        let precision = self.options.precision;
-        let mut schedule =
-            schedule(&self.graph, &self.kernels, precision, choices, inputs, wanted)?;
-        self.choose_threads(&mut schedule, inputs)?;
+        request: StageRequest<'_>,
+        begin: &dyn Fn() -> Result<StageStart, RuntimeError>,
+    ) -> Result<NumberedSchedule, RuntimeError> {
+        let began = Instant::now();
+        let StageRequest { after, inputs, lengths, wanted } = request;
+        let start = begin()?;
+        let mut schedule = schedule(&self.source(), &start, wanted)?;
+        self.choose_threads(&mut schedule, &start.facts);
         let schedule = Arc::new(schedule);
         let shapes = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
-        let key = ScheduleKey { shapes, wanted: wanted.to_vec() };
+        let key = ScheduleKey { after, shapes, lengths, wanted: wanted.to_vec() };
+        let facts = (after > 0).then(|| Arc::new(start.facts));
         let mut plans = lock(&self.plans);
         plans.made += 1;
-        plans.time += start.elapsed();
-        if plans.kept.len() >= self.options.plan_cache.max(1) {
+        plans.time += began.elapsed();
+        let most = self.options.plan_cache.max(1).saturating_mul(1 + plans.later_stages);
+        if plans.kept.len() >= most {
             plans.kept.remove(0);
         }
-        plans.kept.push((key, Arc::clone(&schedule)));
-        Ok(schedule)
+        let planned = NumberedSchedule { number: plans.made as u64, schedule };
+        plans.kept.push(KeptSchedule { key, planned: planned.clone(), facts });
+        Ok(planned)
+    }
+
+    /// Returns the graph and the kernels that schedules are made of.
+    fn source(&self) -> ScheduleSource<'_> {
+        let chooser = self.options.choices.0.as_deref();
+        let precision = self.options.precision;
+        let (isa, blas) = (self.isa, self.blas);
+        let device = CpuBuildContext { isa, packed: None, choices: chooser, blas };
+        ScheduleSource {
+            graph: &self.graph,
+            kernels: &self.kernels,
+            rows: &self.names,
+            late: LateKernels { open: &self.open, precision, device },
+            precision,
+            choices: KernelChoices { chooser, threads: self.pool.threads() },
+        }
     }
 
     /// Gives steps that are known to be faster with fewer threads their own.
-    fn choose_threads(
-        &self,
-        schedule: &mut CpuSchedule,
-        inputs: &[Datum],
-    ) -> Result<(), RuntimeError> {
-        let Some(choices) = &self.options.choices.0 else { return Ok(()) };
+    fn choose_threads(&self, schedule: &mut CpuSchedule, facts: &[Option<Fact>]) {
+        let Some(choices) = &self.options.choices.0 else { return };
         let all = self.pool.threads();
-        let facts = facts_of(&self.graph, inputs)?;
         let space = tune::thread_space(all);
         for step in &mut schedule.steps {
             let node = &self.graph.nodes[step.node];
-            let Some(shapes) = NodeShapes::known(node, &facts) else { continue };
-            let (family, bucket) =
-                tune::thread_key(self.names[step.node], self.options.precision, &shapes);
+            let Some(shapes) = NodeShapes::known(node, facts) else { continue };
+            let (family, bucket) = tune::thread_key(step.row, self.options.precision, &shapes);
             let chosen = choices.choose(&family, &bucket, &space);
             let threads = chosen.and_then(|candidate| tune::threads_of(&space, candidate));
             step.pool = threads.filter(|&threads| threads < all).map(|n| self.smaller_pool(n));
         }
-        Ok(())
     }
 
     /// A pool of fewer threads than the session's.
@@ -281,15 +354,58 @@ impl CpuExecutable {
         // The thread that calls computes too: on a fast core, and counted with the pool's workers.
         let _class = self.class();
         let _seat = self.pool.seat();
-        let schedule = self.plan(&inputs, wanted)?;
+        self.run_stages(inputs, wanted, rows)
+    }
+
+    /// Runs one stage after the other: the plan of each begins with what the one before has found.
+    fn run_stages(
+        &self,
+        mut inputs: Vec<Datum>,
+        wanted: &[bool],
+        mut rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let first = StageRequest { after: 0, inputs: &inputs, lengths: Vec::new(), wanted };
+        let mut planned = self.plan(first, &|| StageStart::first(&self.graph, &inputs))?;
+        let mut later_stages = 0;
+        loop {
+            inputs = self.run_stage(&planned.schedule, inputs, rows.as_deref_mut())?;
+            let Some(end) = &planned.schedule.end else { return Ok(inputs) };
+            later_stages += 1;
+            let (after, lengths) = (planned.number, end.lengths(&inputs));
+            let request = StageRequest { after, inputs: &inputs, lengths, wanted };
+            planned = self.later_plan(request, end, later_stages)?;
+        }
+    }
+
+    fn later_plan(
+        &self,
+        request: StageRequest<'_>,
+        end: &StageEnd,
+        later_stages: usize,
+    ) -> Result<NumberedSchedule, RuntimeError> {
+        let mut plans = lock(&self.plans);
+        plans.later_stages = plans.later_stages.max(later_stages);
+        drop(plans);
+        let inputs = request.inputs;
+        self.plan(request, &|| end.next(&self.graph, inputs))
+    }
+
+    /// Runs a stage, and returns its outputs.
+    fn run_stage(
+        &self,
+        schedule: &CpuSchedule,
+        inputs: Vec<Datum>,
+        rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);
+        let spare = if schedule.end.is_none() { self.take_spare(schedule) } else { Vec::new() };
         let mut running = RunningSchedule {
-            schedule: &schedule,
+            schedule,
             held,
             arena: self.take_arena(schedule.arena_bytes)?,
             exec: KernelContext { pool: &self.pool, isa: self.isa },
-            spare: self.take_spare(&schedule),
+            spare,
         };
         let result = self.run_steps(&mut running, rows).and_then(|()| running.outputs());
         self.operations.fetch_add(schedule.operations, Ordering::Relaxed);
@@ -332,7 +448,7 @@ impl CpuExecutable {
     /// Returns the name of the code that runs a step.
     fn kernel_name(&self, step: &PlannedStep) -> &'static str {
         match step.action {
-            StepAction::Kernel(_) => self.names[step.node],
+            StepAction::Kernel(_) => step.row,
             StepAction::Reference if !self.graph.nodes[step.node].operator.bodies().is_empty() => {
                 super::BODIES
             }
@@ -431,6 +547,7 @@ impl TunableKernels for CpuExecutable {
             threads: self.pool.threads(),
             precision: self.options.precision,
             choices: self.options.choices.0.as_deref(),
+            stages: self.later_facts(),
         };
         part.problems(&inputs, pause)
     }
@@ -457,16 +574,23 @@ impl CpuExecutable {
         MemoryReport { initializer_bytes: own, mapped_bytes: mapped, arena_bytes }
     }
 
+    /// Returns what was known when the later stages of runs were planned, the latest first.
+    fn later_facts(&self) -> Vec<Arc<Vec<Option<Fact>>>> {
+        lock(&self.plans).kept.iter().rev().filter_map(|plan| plan.facts.clone()).collect()
+    }
+
     /// Returns statistics of the run plans, without those of bodies.
     fn plan_report(&self) -> PlanReport {
         let plans = lock(&self.plans);
-        let last = plans.kept.last().map(|plan| &plan.1);
+        // Stages of a run follow each other and share an arena, so the largest of them counts.
+        let last = plans.latest();
+        let most = |bytes: fn(&CpuSchedule) -> usize| last.iter().map(|plan| bytes(plan)).max();
         PlanReport {
             plans: plans.kept.len(),
             made: plans.made,
             time: plans.time,
-            arena_bytes: last.map_or(0, |plan| plan.arena_bytes),
-            live_bytes: last.map_or(0, |plan| plan.live_bytes),
+            arena_bytes: most(|plan| plan.arena_bytes).unwrap_or(0),
+            live_bytes: most(|plan| plan.live_bytes).unwrap_or(0),
             operations: self.operations.load(Ordering::Relaxed),
         }
     }

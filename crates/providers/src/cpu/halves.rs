@@ -17,12 +17,13 @@ struct Bf16Party {
 }
 
 /// Makes the facts of those values facts of BF16; whether there are any. `root` gives, for each
-/// value, the one whose elements it shares.
+/// value, the one whose elements it shares. Nodes that are not computed `now` keep what they read as it is.
 pub(super) fn narrow(
     graph: &Graph,
     facts: &mut [Option<Fact>],
     root: &[usize],
     kernels: &[Option<Box<dyn CpuKernel>>],
+    now: &[bool],
 ) -> bool {
     let float = |id: ValueId| {
         let fact = facts[id.index()].as_ref();
@@ -36,7 +37,12 @@ pub(super) fn narrow(
         refused[root[output.index()]] = true;
     }
     let mut parties = Vec::new();
-    for (node, kernel) in graph.nodes.iter().zip(kernels) {
+    for ((node, kernel), now) in graph.nodes.iter().zip(kernels).zip(now) {
+        if !now {
+            let read = node.inputs.iter().flatten();
+            read.for_each(|id| refused[root[id.index()]] = true);
+            continue;
+        }
         if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
             && root[from.index()] == root[to.index()]
         {

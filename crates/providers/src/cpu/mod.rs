@@ -4,18 +4,21 @@
 //! Compiling packs weights once. For each set of input shapes a schedule is made and kept: shapes
 //! are inferred, results that are then known are constants, views share bytes, every other value
 //! gets its place in an arena, and each kernel is bound to its shapes. A run takes an arena from a
-//! pool and walks the steps.
+//! pool and walks the steps. Where lengths follow from values, a run has several stages, and each
+//! has a schedule of its own.
 
 mod body;
 mod executable;
 mod halved;
 mod halves;
 mod kernel;
+mod late;
 mod packing;
 mod route;
 mod rows;
 mod schedule;
 mod single;
+mod stage;
 mod tune;
 
 use std::collections::HashMap;
@@ -149,9 +152,12 @@ impl CpuProvider {
                 }
             }
         };
-        let built = graph.nodes.iter().map(build).collect();
+        let built: Vec<executable::BuiltCpuKernel> = graph.nodes.iter().map(build).collect();
+        let open = graph.nodes.iter().zip(&built);
+        let open = open.map(|(node, (kernel, _))| kernel.is_none() && late::is_open(node, &facts));
+        let open = open.collect();
         let pool = Arc::clone(pool);
-        Ok(CpuExecutable::new(graph, built, bodies, self.isa, self.blas, pool, options))
+        Ok(CpuExecutable::new(graph, built, open, bodies, self.isa, self.blas, pool, options))
     }
 }
 

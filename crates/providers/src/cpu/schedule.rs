@@ -15,6 +15,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::halves::narrow;
 use super::kernel::{CpuKernel, CpuStep, KernelChoices};
+use super::late::LateKernels;
+use super::stage::{StageDivision, StageEnd, StageStart};
+use crate::reference;
 
 /// Where a step finds an input.
 #[derive(Debug)]
@@ -55,6 +58,8 @@ pub(super) enum StepAction {
 pub(super) struct PlannedStep {
     pub(super) node: usize,
     pub(super) action: StepAction,
+    /// Name of the row of the kernel; of the reference where there is none.
+    pub(super) row: &'static str,
     pub(super) inputs: Vec<StepSource>,
     pub(super) outputs: Vec<StepTarget>,
     pub(super) reads: Vec<Range<usize>>,
@@ -70,15 +75,18 @@ pub(super) struct PlannedStep {
     pub(super) work: ArithmeticWork,
 }
 
-/// A run for one set of input shapes.
+/// A run for one set of input shapes, or a stage of one.
 #[derive(Debug, Default)]
 pub(super) struct CpuSchedule {
     pub(super) steps: Vec<PlannedStep>,
     pub(super) constants: Vec<Tensor>,
     /// How many tensors a run holds; the inputs come first.
     pub(super) slots: usize,
-    /// The outputs: held, or constant, or absent where nobody asks for them.
+    /// The outputs: held, or constant, or absent where nobody asks for them. Of a stage that others follow, what it
+    /// hands on.
     pub(super) outputs: Vec<StepSource>,
+    /// What the next stage begins with; `None` for the last one.
+    pub(super) end: Option<StageEnd>,
     pub(super) arena_bytes: usize,
     /// The least bytes of an arena for these steps.
     pub(super) live_bytes: usize,
@@ -95,12 +103,26 @@ enum DecidedPlace {
     Arena(usize),
 }
 
+/// Graph and kernels that schedules are made of.
+pub(super) struct ScheduleSource<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) kernels: &'a [Option<Box<dyn CpuKernel>>],
+    /// Names of the rows of the kernels.
+    pub(super) rows: &'a [&'static str],
+    pub(super) late: LateKernels<'a>,
+    pub(super) precision: Precision,
+    pub(super) choices: KernelChoices<'a>,
+}
+
 struct ScheduleBuilder<'a> {
+    source: &'a ScheduleSource<'a>,
     graph: &'a Graph,
-    /// Which outputs are asked for, and the nodes that they need.
+    /// Which outputs are asked for.
     wanted: &'a [bool],
-    needed: Vec<bool>,
-    choices: KernelChoices<'a>,
+    /// Nodes to compute.
+    now: &'a [bool],
+    /// Values that the run holds at the end.
+    leaving: Vec<ValueId>,
     facts: Vec<Option<Fact>>,
     /// For each value, the one whose elements it shares.
     root: Vec<usize>,
@@ -114,36 +136,45 @@ struct ScheduleBuilder<'a> {
 struct DraftStep {
     node: usize,
     action: StepAction,
+    row: &'static str,
     /// The arena value that is the step's own memory.
     scratch: Option<usize>,
 }
 
-/// Plans a run of the graph with inputs of these shapes.
+/// Plans a stage of a run: all of it, where every length follows from the shapes of the inputs.
 ///
 /// # Errors
 /// Fails when an operator refuses the shapes.
 pub(super) fn schedule(
-    graph: &Graph,
-    kernels: &[Option<Box<dyn CpuKernel>>],
-    precision: Precision,
-    choices: KernelChoices<'_>,
-    inputs: &[Datum],
+    source: &ScheduleSource<'_>,
+    start: &StageStart,
     wanted: &[bool],
 ) -> Result<CpuSchedule, RuntimeError> {
-    let facts = facts_of(graph, inputs)?;
-    check_sizes(graph, &facts)?;
-    let mut builder = ScheduleBuilder::new(graph, wanted, choices, facts.clone());
-    let halves =
-        precision == Precision::Bf16 && narrow(graph, &mut builder.facts, &builder.root, kernels);
-    let mut drafts = builder.drafts(kernels);
+    let graph = source.graph;
+    check_sizes(graph, &start.facts)?;
+    let needed = needed_nodes(graph, wanted);
+    let gains: Vec<bool> = (0..graph.nodes.len()).map(|index| source.gains(index)).collect();
+    let StageDivision { now, end } = start.divide(graph, &needed, wanted, &gains);
+    let leaving: Vec<ValueId> = match &end {
+        Some(end) => end.carried.iter().map(|carried| carried.id).collect(),
+        None => {
+            let outputs = graph.outputs.iter().zip(wanted);
+            outputs.filter_map(|(&id, wanted)| wanted.then_some(id)).collect()
+        }
+    };
+    let begin = || ScheduleBuilder::new(source, start, wanted, &now, leaving.clone());
+    let mut builder = begin();
+    let halves = source.precision == Precision::Bf16
+        && narrow(graph, &mut builder.facts, &builder.root, source.kernels, &now);
+    let mut drafts = builder.drafts();
     if halves && builder.references_see_halves(&drafts) {
         // A kernel refused its shapes after all, and what runs instead knows no other type.
-        builder = ScheduleBuilder::new(graph, wanted, choices, facts);
-        drafts = builder.drafts(kernels);
+        builder = begin();
+        drafts = builder.drafts();
     }
     builder.place_values(&drafts);
     builder.place_scratch(&mut drafts);
-    builder.finish(drafts)
+    builder.finish(drafts, end)
 }
 
 /// Infers the facts of all values of a graph, for a run with inputs of these shapes.
@@ -158,30 +189,40 @@ pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fac
     Ok(infer::facts(graph, &known)?)
 }
 
+impl ScheduleSource<'_> {
+    /// Returns whether a node can have a kernel once its shapes are known.
+    fn gains(&self, index: usize) -> bool {
+        self.kernels[index].is_some() || self.late.is_open(index)
+    }
+}
+
 impl<'a> ScheduleBuilder<'a> {
     fn new(
-        graph: &'a Graph,
+        source: &'a ScheduleSource<'a>,
+        start: &StageStart,
         wanted: &'a [bool],
-        choices: KernelChoices<'a>,
-        facts: Vec<Option<Fact>>,
+        now: &'a [bool],
+        leaving: Vec<ValueId>,
     ) -> Self {
+        let graph = source.graph;
         let count = graph.values().len();
         let mut builder = Self {
+            source,
             graph,
             wanted,
-            needed: needed_nodes(graph, wanted),
-            choices,
-            facts,
+            now,
+            leaving,
+            facts: start.facts.clone(),
             root: (0..count).collect(),
             place: vec![DecidedPlace::Nowhere; count],
             constants: Vec::new(),
             slots: 0,
             arena: Vec::new(),
         };
-        for &input in &graph.inputs {
+        for &input in &start.inputs {
             builder.hold(input.index());
         }
-        for node in &graph.nodes {
+        for (node, _) in graph.nodes.iter().zip(now).filter(|(_, now)| **now) {
             if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
                 && !builder.is_constant(to)
                 && builder.same_size(from, to)
@@ -216,11 +257,11 @@ impl<'a> ScheduleBuilder<'a> {
     }
 
     /// Decides what computes each node; nodes with known results and views need nothing.
-    fn drafts(&mut self, kernels: &[Option<Box<dyn CpuKernel>>]) -> Vec<DraftStep> {
+    fn drafts(&mut self) -> Vec<DraftStep> {
         let mut drafts = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let known = node.outputs.iter().flatten().all(|&id| self.is_constant(id));
-            if known || !self.needed[index] {
+            if known || !self.now[index] {
                 continue;
             }
             if let (true, Some(from), Some(to)) = (node.is_view(), node.input(0), node.output(0))
@@ -228,10 +269,11 @@ impl<'a> ScheduleBuilder<'a> {
             {
                 continue;
             }
-            let bound =
-                kernels[index].as_ref().and_then(|kernel| self.bind(kernel.as_ref(), index));
-            let action = bound.map_or(StepAction::Reference, StepAction::Kernel);
-            drafts.push(DraftStep { node: index, action, scratch: None });
+            let (action, row) = match self.bound(index) {
+                Some((step, row)) => (StepAction::Kernel(step), row),
+                None => (StepAction::Reference, reference::NAME),
+            };
+            drafts.push(DraftStep { node: index, action, row, scratch: None });
         }
         drafts
     }
@@ -249,24 +291,32 @@ impl<'a> ScheduleBuilder<'a> {
             && a.iter().product::<usize>() == b.iter().product::<usize>()
     }
 
-    fn bind(&self, kernel: &dyn CpuKernel, index: usize) -> Option<CpuStep> {
-        let shapes = NodeShapes::known(&self.graph.nodes[index], &self.facts)?;
-        kernel
-            .bind_chosen(&shapes, self.choices)
-            .map_err(|reason| {
-                let node = self.graph.place(index);
+    /// Returns the kernel of a node for the shapes of this run, and the name of its row.
+    fn bound(&self, index: usize) -> Option<(CpuStep, &'static str)> {
+        let ScheduleSource { graph, kernels, rows, late, choices, .. } = self.source;
+        let shapes = NodeShapes::known(&graph.nodes[index], &self.facts)?;
+        let bind = |kernel: &dyn CpuKernel| {
+            let bound = kernel.bind_chosen(&shapes, *choices).map_err(|reason| {
+                let node = graph.place(index);
                 tracing::debug!(%node, %reason, "runs by reference for these shapes");
-            })
-            .ok()
+            });
+            bound.ok()
+        };
+        match &kernels[index] {
+            Some(kernel) => Some((bind(kernel.as_ref())?, rows[index])),
+            None => {
+                let (kernel, row) = late.build(graph, index, &self.facts)?;
+                Some((bind(kernel.as_ref())?, row))
+            }
+        }
     }
 
     /// Decides for each value whether it lies in the arena or is held as a tensor: held are the
     /// graph's outputs and what reference steps touch.
     fn place_values(&mut self, drafts: &[DraftStep]) {
         let mut held = vec![false; self.place.len()];
-        for (output, _) in self.graph.outputs.iter().zip(self.wanted).filter(|(_, wanted)| **wanted)
-        {
-            held[self.root[output.index()]] = true;
+        for id in &self.leaving {
+            held[self.root[id.index()]] = true;
         }
         for draft in drafts.iter().filter(|draft| matches!(draft.action, StepAction::Reference)) {
             let node = &self.graph.nodes[draft.node];
@@ -322,19 +372,18 @@ impl<'a> ScheduleBuilder<'a> {
         fact.map_or((DataType::Uint8, None), |fact| (fact.dtype, shape(fact)))
     }
 
-    fn finish(self, drafts: Vec<DraftStep>) -> Result<CpuSchedule, RuntimeError> {
+    fn finish(
+        self,
+        drafts: Vec<DraftStep>,
+        end: Option<StageEnd>,
+    ) -> Result<CpuSchedule, RuntimeError> {
         let steps: Vec<PlanStep> = drafts.iter().map(|draft| self.plan_step(draft)).collect();
         let memory = plan(&self.arena, &steps);
         let mut planned: Vec<PlannedStep> = Vec::with_capacity(drafts.len());
         for (index, draft) in drafts.into_iter().enumerate() {
             planned.push(self.planned(draft, &memory, memory.reused[index])?);
         }
-        let output = |(&id, wanted): (&ValueId, &bool)| match wanted {
-            true => self.source(id),
-            false => Ok(StepSource::Absent),
-        };
-        let outputs = self.graph.outputs.iter().zip(self.wanted).map(output);
-        let outputs: Vec<StepSource> = outputs.collect::<Result<_, _>>()?;
+        let outputs = self.outputs(end.is_some())?;
         release(&mut planned, &outputs, self.slots);
         let slots = self.slots;
         let arena_bytes = memory.len_bytes;
@@ -343,7 +392,28 @@ impl<'a> ScheduleBuilder<'a> {
         let operations = nodes.map(|node| product_operations(node, &self.facts)).sum();
         let steps = planned;
         let constants = self.constants;
-        Ok(CpuSchedule { steps, constants, slots, outputs, arena_bytes, live_bytes, operations })
+        Ok(CpuSchedule {
+            steps,
+            constants,
+            slots,
+            outputs,
+            end,
+            arena_bytes,
+            live_bytes,
+            operations,
+        })
+    }
+
+    /// Returns where what a stage hands on is found, or else the outputs of the graph.
+    fn outputs(&self, is_handed_on: bool) -> Result<Vec<StepSource>, RuntimeError> {
+        if is_handed_on {
+            return self.leaving.iter().map(|&id| self.source(id)).collect();
+        }
+        let output = |(&id, wanted): (&ValueId, &bool)| match wanted {
+            true => self.source(id),
+            false => Ok(StepSource::Absent),
+        };
+        self.graph.outputs.iter().zip(self.wanted).map(output).collect()
     }
 
     fn plan_step(&self, draft: &DraftStep) -> PlanStep {
@@ -427,14 +497,26 @@ impl<'a> ScheduleBuilder<'a> {
             writes.push(window(value));
             outputs.push(StepTarget::Arena { dtype: DataType::Fp32, shape });
         }
-        let action = draft.action;
+        let DraftStep { action, row, .. } = draft;
         let release = Vec::new();
         let known = |id: ValueId| self.facts[id.index()].as_ref();
         let work = NodeWork::of(node, &known).total();
         let node = draft.node;
         let pool = None;
         let over = Vec::new();
-        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool, work })
+        Ok(PlannedStep {
+            node,
+            action,
+            row,
+            inputs,
+            outputs,
+            reads,
+            writes,
+            over,
+            release,
+            pool,
+            work,
+        })
     }
 
     fn source(&self, id: ValueId) -> Result<StepSource, RuntimeError> {

@@ -86,6 +86,8 @@ pub(super) struct CpuTunablePart<'a> {
     pub(super) precision: Precision,
     /// The choices that are already known.
     pub(super) choices: Option<&'a dyn TuningCache>,
+    /// What later stages of runs have found, the latest first.
+    pub(super) stages: Vec<Arc<Vec<Option<Fact>>>>,
 }
 
 /// A node of a partition, with the lengths of a run.
@@ -111,7 +113,9 @@ impl CpuTunablePart<'_> {
         let mut seen = AskedFamilies::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(kernel) = &self.kernels[index] else { continue };
-            let Some(shapes) = NodeShapes::known(node, &known).filter(measurable) else { continue };
+            let found = || self.stages.iter().find_map(|facts| NodeShapes::known(node, facts));
+            let shapes = NodeShapes::known(node, &known).or_else(found);
+            let Some(shapes) = shapes.filter(measurable) else { continue };
             pause();
             let node = TunableNode {
                 name: self.graph.place(index).to_string(),
