@@ -30,7 +30,7 @@ pub struct ResourceLimit {
     pub name: String,
     /// How many there are.
     pub count: u64,
-    /// The device of this number; `None` for each device, and for resources that are global.
+    /// The device of this number; `None` for each device. For a resource that is global it does not matter.
     pub device: Option<u32>,
 }
 
@@ -71,8 +71,8 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A limiter with the operator's resources; of any other there is as much as the instance with the largest need
-    /// of it asks for.
+    /// A limiter with the operator's resources, beside which there are no others, as in Triton. Where the operator
+    /// gives none, there is as much of each as the instance with the largest need of it asks for.
     #[must_use]
     pub fn new(explicit: Vec<ResourceLimit>) -> Self {
         Self { explicit, ..Self::default() }
@@ -220,14 +220,49 @@ impl RateLimiter {
     }
 
     fn explicit_limit(&self, place: ResourceDevice, name: &str) -> Option<u64> {
+        if self.explicit.is_empty() {
+            return None;
+        }
         let number = match place {
+            // For one that is global a device is passed over.
             ResourceDevice::Global => None,
             ResourceDevice::Host => Some(0),
             ResourceDevice::Gpu(number) => Some(number),
         };
-        let named = || self.explicit.iter().filter(|limit| limit.name == name);
-        let exact = named().find(|limit| limit.device.is_some() && limit.device == number);
-        exact.or_else(|| named().find(|limit| limit.device.is_none())).map(|limit| limit.count)
+        let counts = |limit: &&ResourceLimit| {
+            limit.name == name
+                && (number.is_none() || limit.device.is_none() || limit.device == number)
+        };
+        let found = self.explicit.iter().filter(counts).map(|limit| limit.count);
+        Some(found.max().unwrap_or(0))
+    }
+
+    /// Lists how much there is of each resource by its device, as Triton writes it to its log; empty where no instance
+    /// needs any.
+    #[must_use]
+    pub fn resource_map(&self) -> String {
+        let keys: OrderedSet<&ResourceKey> =
+            self.instances.values().flat_map(|instance| instance.needs.keys()).collect();
+        let mut text = String::new();
+        let mut device = None;
+        for key in keys {
+            if device != Some(key.0) {
+                text += &format!("\tDevice: {}\n", key.0);
+                device = Some(key.0);
+            }
+            text += &format!("\t\tResource: {}\t Count: {}\n", key.1, self.limit(key));
+        }
+        if text.is_empty() { text } else { format!("Max Resource Map===>\n{text}") }
+    }
+}
+
+impl fmt::Display for ResourceDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Global => f.write_str("GLOBAL"),
+            Self::Host => f.write_str("0"),
+            Self::Gpu(number) => number.fmt(f),
+        }
     }
 }
 

@@ -69,6 +69,56 @@ fn impossible_needs_are_refused() {
     );
 }
 
+#[test]
+fn what_the_operator_does_not_give_is_not_there() {
+    let needs = wishes(1, &[("R", false, 4), ("S", true, 2)]);
+    let short = |name: &str, limit: u64, count: u64| {
+        format!(
+            "Resource count for \"{name}\" is limited to {limit} which will prevent scheduling of one or more model \
+             instances, the minimum required count is {count}"
+        )
+    };
+    for (limits, text) in [
+        // Given for another device alone.
+        (vec![limit("R", 10, Some(10)), limit("S", 2, None)], short("R", 0, 4)),
+        (vec![limit("R", 3, None), limit("R", 10, Some(1)), limit("S", 2, None)], short("R", 3, 4)),
+        (vec![limit("R", 4, None)], short("S", 0, 2)),
+        (vec![limit("S", 2, None)], short("R", 0, 4)),
+    ] {
+        let mut limiter = RateLimiter::new(limits);
+        let error = limiter.register(Some(&needs), ResourceDevice::Host).unwrap_err();
+        assert_eq!(error.message, text);
+    }
+    for limits in [
+        vec![],
+        vec![limit("R", 4, None), limit("S", 2, None)],
+        vec![limit("R", 1, None), limit("R", 4, Some(0)), limit("S", 2, None)],
+        vec![limit("R", 4, None), limit("S", 1, None), limit("S", 2, Some(7))],
+    ] {
+        let mut limiter = RateLimiter::new(limits);
+        limiter.register(Some(&needs), ResourceDevice::Host).unwrap();
+    }
+}
+
+#[test]
+fn the_map_of_resources_follows_the_instances() {
+    let mut limiter = RateLimiter::default();
+    assert_eq!(limiter.resource_map(), "");
+    let small = wishes(1, &[("R1", false, 4), ("G", true, 1)]);
+    limiter.register(Some(&small), ResourceDevice::Host).unwrap();
+    let large = wishes(1, &[("R1", false, 10)]);
+    let id = limiter.register(Some(&large), ResourceDevice::Host).unwrap();
+    let map = |count| {
+        format!(
+            "Max Resource Map===>\n\tDevice: GLOBAL\n\t\tResource: G\t Count: 1\n\tDevice: 0\n\t\tResource: R1\t \
+             Count: {count}\n"
+        )
+    };
+    assert_eq!(limiter.resource_map(), map(10));
+    limiter.unregister(id);
+    assert_eq!(limiter.resource_map(), map(4));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -78,7 +128,9 @@ proptest! {
         limit_r in 3_u64..6,
         script in prop::collection::vec((0_usize..6, any::<bool>()), 0..60),
     ) {
-        let mut limiter = RateLimiter::new(vec![limit("R", limit_r, None)]);
+        let most_s = needs.iter().map(|need| need.2).max().unwrap_or(0);
+        let limits = vec![limit("R", limit_r, None), limit("S", u64::from(most_s), None)];
+        let mut limiter = RateLimiter::new(limits);
         let ids: Vec<InstanceId> = needs
             .iter()
             .map(|&(priority, r, s)| {
@@ -88,7 +140,6 @@ proptest! {
             .collect();
         let mut running = OrderedSet::new();
         let mut waiting = OrderedSet::new();
-        let most_s = needs.iter().map(|need| need.2).max().unwrap_or(0);
         for (at, ask) in script {
             let id = ids[at % ids.len()];
             let granted = if ask {

@@ -14,6 +14,18 @@ struct LimiterState {
     granted: HashSet<InstanceId>,
 }
 
+impl LimiterState {
+    /// Writes to the log, where that tells much, how much there is of each resource.
+    fn tell(&self) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let map = self.limiter.resource_map();
+            if !map.is_empty() {
+                tracing::debug!("{map}");
+            }
+        }
+    }
+}
+
 /// The rate limiter of a server.
 #[derive(Debug)]
 pub(super) struct RateLimiterGates {
@@ -36,7 +48,10 @@ impl RateLimiterGates {
         wishes: Option<&ModelRateLimiter>,
         device: ResourceDevice,
     ) -> Result<InstanceGate, ServingError> {
-        let id = self.state().limiter.register(wishes, device)?;
+        let mut state = self.state();
+        let id = state.limiter.register(wishes, device)?;
+        state.tell();
+        drop(state);
         Ok(InstanceGate { gates: Arc::clone(self), id })
     }
 
@@ -106,7 +121,9 @@ impl Drop for InstanceGate {
     fn drop(&mut self) {
         self.gates.change(|state| {
             state.granted.remove(&self.id);
-            state.limiter.unregister(self.id)
+            let granted = state.limiter.unregister(self.id);
+            state.tell();
+            granted
         });
     }
 }
