@@ -409,3 +409,54 @@ fn files_stay_in_their_folder_and_warm_up_ends() {
         assert!(error.contains("of warmup sample 'w' must be <= 65536"), "{error}");
     }
 }
+
+#[test]
+fn tensors_of_a_batch_name_their_source_and_their_targets() {
+    let check = |text: &str| {
+        let config = format!(
+            "name: 'm' backend: 'b' max_batch_size: 2 {text} input [{{ name: 'A' data_type: TYPE_INT32 dims: [-1] }}] \
+             output [{{ name: 'Z' data_type: TYPE_INT32 dims: [-1] }}, {{ name: 'Y' data_type: TYPE_INT32 dims: [-1] }}]"
+        );
+        validate_tensors(&from_text(&config).unwrap()).map_err(|error| error.message)
+    };
+    for kind in [
+        "BATCH_ELEMENT_COUNT",
+        "BATCH_ACCUMULATED_ELEMENT_COUNT",
+        "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",
+        "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE",
+        "BATCH_ITEM_SHAPE",
+        "BATCH_ITEM_SHAPE_FLATTEN",
+    ] {
+        let made = |sources: &str| {
+            check(&format!(
+                "batch_input {{ kind: {kind} target_name: ['S', 'T'] data_type: TYPE_INT32 source_input: [{sources}] }}"
+            ))
+        };
+        assert_eq!(made("'A'"), Ok(()));
+        for (sources, found) in [("", 0), ("'A', 'A'", 2)] {
+            let text = format!("batch input kind '{kind}' expects 1 source input, got {found}");
+            assert_eq!(made(sources), Err(text));
+        }
+        assert_eq!(made("'X'"), Err("unknown source input name 'X'".to_owned()));
+    }
+    let split = |targets: &str, sources: &str| {
+        check(&format!(
+            "batch_output {{ kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: [{targets}] source_input: [{sources}] }}"
+        ))
+    };
+    assert_eq!(split("'Z', 'Y'", "'A'"), Ok(()));
+    for (targets, sources, text) in [
+        (
+            "'Z'",
+            "",
+            "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0",
+        ),
+        ("'Z'", "'X'", "unknown source input name 'X'"),
+        ("'X'", "'A'", "unknown target output name 'X'"),
+        ("'Z', 'Z'", "'A'", "target output name 'Z' can only be specified once"),
+    ] {
+        assert_eq!(split(targets, sources), Err(text.to_owned()));
+    }
+    let twice = "batch_output { target_name: 'Z' source_input: 'A' } ".repeat(2);
+    assert_eq!(check(&twice), Err("target output name 'Z' can only be specified once".to_owned()));
+}

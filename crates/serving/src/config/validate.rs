@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, OrderedSet};
 
 use super::inference::model_config::SchedulingChoice;
 use super::inference::model_instance_group::Kind as GroupKind;
@@ -309,38 +309,38 @@ pub fn validate_tensors(config: &ModelConfig) -> Result<(), ServingError> {
         };
         tensor_rules(config, &tensor, &mut problems);
     }
-    let known = |name: &String| config.input.iter().any(|input| input.name == *name);
-    let made = config
-        .batch_input
-        .iter()
-        .map(|made| ("batch input", &made.target_name, &made.source_input));
-    let split = config
-        .batch_output
-        .iter()
-        .map(|made| ("batch output", &made.target_name, &made.source_input));
-    for (kind, target, source) in made.chain(split) {
-        if target.len() != 1 {
-            problems.push(format!(
-                "{kind} expects exactly one 'target_name', got {} for {}",
-                target.len(),
-                config.name
-            ));
+    batch_tensors(config, &mut problems);
+    report(problems)
+}
+
+/// Checks the tensors that are made of a batch and the outputs that are split by one.
+fn batch_tensors(config: &ModelConfig, problems: &mut Vec<String>) {
+    let mut sources = |kind: &str, name: &str, sources: &[String]| {
+        if sources.len() != 1 {
+            let found = sources.len();
+            problems
+                .push(format!("batch {kind} kind '{name}' expects 1 source input, got {found}"));
         }
-        if source.len() != 1 {
-            problems.push(format!(
-                "{kind} expects exactly one 'source_input', got {} for {}",
-                source.len(),
-                config.name
-            ));
+        for source in sources {
+            if config.input.iter().all(|input| input.name != *source) {
+                problems.push(format!("unknown source input name '{source}'"));
+            }
         }
-        for missing in source.iter().filter(|name| !known(name)) {
-            problems.push(format!(
-                "{kind} has the unknown 'source_input' '{missing}' for {}",
-                config.name
-            ));
+    };
+    for made in &config.batch_input {
+        sources("input", made.kind().as_str_name(), &made.source_input);
+    }
+    for split in &config.batch_output {
+        sources("output", split.kind().as_str_name(), &split.source_input);
+    }
+    let mut targets = OrderedSet::new();
+    for target in config.batch_output.iter().flat_map(|split| &split.target_name) {
+        if config.output.iter().all(|output| output.name != *target) {
+            problems.push(format!("unknown target output name '{target}'"));
+        } else if !targets.insert(target) {
+            problems.push(format!("target output name '{target}' can only be specified once"));
         }
     }
-    report(problems)
 }
 
 /// An input or an output as a configuration declares it.
