@@ -8,8 +8,8 @@ use galatea_runtime::{
     ClaimRequest, CompileRequest, Executable, ExecutionProvider, ProviderClaims, ProviderTraits,
     RuntimeError, SessionOptions,
 };
-use galatea_serving::backend::ModelBackend;
 use galatea_serving::backend::graph::{GraphBackend, MetalBackend};
+use galatea_serving::backend::{ModelBackend, builtin};
 use galatea_serving::{Core, CoreOptions};
 
 use crate::plain::Plain;
@@ -93,4 +93,53 @@ fn a_wrong_goal_is_refused_also_where_one_unit_leaves_no_choice() {
     let failures = core.load_failures();
     let reason = &failures.first().expect("a failure").reason;
     assert!(reason.contains("parameter 'execution_goal' of 'model'"), "{reason}");
+}
+
+#[test]
+fn a_models_name_tells_its_backend_where_nothing_else_does() {
+    let root = tempfile::tempdir().unwrap();
+    let tensor = |io: &str| format!("{io}put {{ name: \"{io}\" data_type: TYPE_INT32 dims: 1 }} ");
+    let io = tensor("in") + &tensor("out");
+    for (model, config) in [
+        ("plain.identity", io.clone()),
+        ("plain.unknown", io.clone()),
+        ("plain", io.clone()),
+        ("other.identity", io + "default_model_filename: \"model.x\""),
+    ] {
+        let folder = root.path().join(model);
+        std::fs::create_dir_all(folder.join("1")).unwrap();
+        std::fs::write(folder.join("config.pbtxt"), config).unwrap();
+    }
+    let options = CoreOptions {
+        repositories: vec![root.path().to_owned()],
+        exit_on_error: false,
+        ..CoreOptions::default()
+    };
+    let core = Core::start(options, builtin::all()).unwrap();
+    let config = core.resolve("plain.identity", "").unwrap().config();
+    assert_eq!(
+        (config.backend.as_str(), config.default_model_filename.as_str()),
+        ("identity", "model.identity")
+    );
+    let reason = |model: &str| {
+        let failures = core.load_failures();
+        failures.into_iter().find(|failure| failure.model == model).expect("a failure").reason
+    };
+    let unnamed = |model: &str| {
+        format!(
+            "Invalid model name: Could not determine backend for model '{model}' with no backend in model \
+             configuration. Expected model name of the form 'model.<backend_name>'."
+        )
+    };
+    for (model, text) in [
+        (
+            "plain.unknown",
+            "unable to find backend library for backend 'unknown', try specifying runtime on the model configuration."
+                .to_owned(),
+        ),
+        ("plain", unnamed("plain")),
+        ("other.identity", unnamed("other.identity")),
+    ] {
+        assert!(reason(model).contains(&text), "{}", reason(model));
+    }
 }

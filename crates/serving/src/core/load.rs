@@ -495,14 +495,35 @@ impl Core {
             |backend: &&Arc<dyn ModelBackend>| backend.recognises(dir, newest.as_deref());
         let mut backends = self.backends.iter();
         let found = backends.clone().find(fits).or_else(|| backends.find(recognised));
-        let Some(backend) = found else {
-            return Err(ServingError::invalid_arg(format!(
+        if let Some(backend) = found {
+            backend.name().clone_into(&mut config.backend);
+            return Ok(());
+        }
+        self.name_backend(config).map_err(|text| {
+            let found = instead_of_a_model(dir, newest.as_deref());
+            ServingError::invalid_arg(format!("{text}{found}"))
+        })
+    }
+
+    /// Takes the backend from a model's name such as `model.identity`, as Triton does where no file tells it.
+    fn name_backend(&self, config: &mut ModelConfig) -> Result<(), String> {
+        let ending = config.name.split_once('.').map(|(_, ending)| ending);
+        let Some(ending) = ending.filter(|_| config.default_model_filename.is_empty()) else {
+            return Err(format!(
                 "Invalid model name: Could not determine backend for model '{}' with no backend in model \
-                 configuration. Expected model name of the form 'model.<backend_name>'.{}",
-                config.name,
-                instead_of_a_model(dir, newest.as_deref())
-            )));
+                 configuration. Expected model name of the form 'model.<backend_name>'.",
+                config.name
+            ));
         };
+        let Some(backend) = self.backends.iter().find(|backend| backend.name() == ending) else {
+            return Err(format!(
+                "unable to find backend library for backend '{ending}', try specifying runtime on the model \
+                 configuration."
+            ));
+        };
+        let filename = backend.default_model_filename();
+        config.default_model_filename =
+            if filename.is_empty() { format!("model.{ending}") } else { filename.to_owned() };
         backend.name().clone_into(&mut config.backend);
         Ok(())
     }
