@@ -114,6 +114,12 @@ impl<T: Clone, E> EnsembleFlow<T, E> {
         }
     }
 
+    /// Tensors that the client wants.
+    #[must_use]
+    pub fn wanted(&self) -> &[usize] {
+        &self.wanted
+    }
+
     /// Begins with the inputs of the request; those that it leaves out are missing.
     pub fn start(&mut self, inputs: Vec<(usize, T)>) -> Vec<FlowEffect<T, E>> {
         let missing = self.graph.inputs.iter().map(|&tensor| (tensor, FlowSlot::Missing));

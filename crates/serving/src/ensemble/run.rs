@@ -278,6 +278,7 @@ impl EnsembleRequest {
                         launches.push(StepLaunch { request: Arc::clone(self), run, step, inputs });
                     }
                     FlowEffect::Respond(values) => {
+                        self.tell_missing(state.flow.wanted(), &values);
                         let delivery = match self.response(values) {
                             Ok(response) => ClientDelivery::Response(response),
                             Err(error) => ClientDelivery::Error(error),
@@ -328,6 +329,19 @@ impl EnsembleRequest {
             FlowFailure::Deadlock => self.ensemble.nested(ServingError::invalid_arg(
                 "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
             )),
+        }
+    }
+
+    /// Names in the log the outputs that are wanted and that no model has made.
+    fn tell_missing(&self, wanted: &[usize], values: &[(usize, ShapedValue)]) {
+        if values.len() == wanted.len() {
+            return;
+        }
+        let made = |tensor: usize| values.iter().any(|(known, _)| *known == tensor);
+        for end in &self.ensemble.plan.outputs {
+            if wanted.contains(&end.tensor) && !made(end.tensor) {
+                tracing::debug!("Composing models did not output tensor {}", end.name);
+            }
         }
     }
 
