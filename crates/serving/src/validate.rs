@@ -359,7 +359,13 @@ impl RequestChecker {
             (InputData::Raw(raw), Some(size)) => {
                 let given = u64::try_from(raw.len()).unwrap_or(u64::MAX);
                 let size = u64::try_from(size).unwrap_or(u64::MAX);
-                self.check_bytes(&input.name, elements.saturating_mul(size), given)
+                let expected = elements.checked_mul(size).ok_or_else(|| {
+                    InputFault::OfRequest(format!(
+                        "byte size overflow for input '{}': {elements} elements of type {}",
+                        input.name, input.datatype
+                    ))
+                })?;
+                self.check_bytes(&input.name, expected, given)
             }
             (InputData::Tensor(tensor), size) => {
                 let dims = tensor.shape().iter().map(|&dim| i64::try_from(dim).ok());

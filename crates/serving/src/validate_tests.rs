@@ -212,6 +212,11 @@ fn models_without_batching_take_whole_shapes_and_empty_variable_ones() {
         "invalid shape for input 'A': shape [9223372036854775807,2] causes total element count to exceed maximum \
          size of 9223372036854775807"
     );
+    for rows in [1 << 62, i64::MAX] {
+        let wide = checker("input { name: \"A\" data_type: TYPE_INT32 dims: [-1, 1] }");
+        let overflow = format!("byte size overflow for input 'A': {rows} elements of type INT32");
+        assert_eq!(fault(&wide, vec![raw("A", &[rows, 1], 8)]), overflow);
+    }
 }
 
 #[test]

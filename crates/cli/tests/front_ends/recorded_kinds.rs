@@ -159,6 +159,19 @@ fn parameters_over_grpc_are_refused_with_tritons_texts() {
         ("shared_memory_byte_size".to_owned(), parameter(ParameterChoice::Int64Param(4))),
     ]);
     let output = InferRequestedOutputTensor { name: "OUTPUT0".to_owned(), parameters: both };
+    let without_region = |name: &str| {
+        let number = parameter(ParameterChoice::Int64Param(4));
+        let mut message = simple_request();
+        message.inputs[0].parameters.insert(name.to_owned(), number);
+        message
+    };
+    let tensor = simple_request().inputs[0].name.clone();
+    let alone = |name: &str| {
+        format!(
+            "'{name}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+        )
+    };
+    let (offset, size) = (alone("shared_memory_offset"), alone("shared_memory_byte_size"));
     let cases = [
         (
             with("triton_x", ParameterChoice::Int64Param(1)),
@@ -173,6 +186,8 @@ fn parameters_over_grpc_are_refused_with_tritons_texts() {
             ModelInferRequest { outputs: vec![output], ..simple_request() },
             "output can't set both 'shared_memory_region' and 'classification'",
         ),
+        (without_region("shared_memory_offset"), offset.as_str()),
+        (without_region("shared_memory_byte_size"), size.as_str()),
     ];
     fixture.runtime.block_on(async {
         let mut client = connect(address).await.unwrap();

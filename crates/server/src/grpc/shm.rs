@@ -58,7 +58,17 @@ pub(super) fn named<'a>(
     tensor: &str,
     parameters: &'a HashMap<String, InferParameter>,
 ) -> Result<Option<NamedWindow<'a>>, ServingError> {
-    let Some(region) = parameters.get("shared_memory_region") else { return Ok(None) };
+    let Some(region) = parameters.get("shared_memory_region") else {
+        let alone = ["shared_memory_offset", "shared_memory_byte_size"]
+            .into_iter()
+            .find(|name| parameters.contains_key(*name));
+        return match alone {
+            Some(name) => Err(ServingError::invalid_arg(format!(
+                "'{name}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+            ))),
+            None => Ok(None),
+        };
+    };
     let wrong = |name: &str, what: &str| {
         ServingError::invalid_arg(format!(
             "invalid value type for '{name}' parameter for tensor '{tensor}', expected {what}."

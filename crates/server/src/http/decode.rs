@@ -380,15 +380,15 @@ fn json_tensor(
     name: &str,
     limits: ClientLimits,
 ) -> Result<Vec<u8>, ServingError> {
+    // Values beside a shape without elements do not count.
+    if elements == 0 {
+        return Ok(Vec::new());
+    }
     if matches!(datatype, DataType::Fp16 | DataType::Bf16) {
         return Err(ServingError::invalid_arg(format!(
             "receiving {datatype} data via JSON is not supported. Please use the binary data \
              format for input {name}"
         )));
-    }
-    // Values beside a shape without elements do not count.
-    if elements == 0 {
-        return Ok(Vec::new());
     }
     if datatype == DataType::Bytes {
         return json_strings(data);
@@ -537,28 +537,32 @@ fn read_outputs(
         let name = member_string(output, "name")?;
         let parameters = output.member("parameters");
         let parameter = |key: &str| parameters.and_then(|object| object.member(key));
-        let binary = match parameter("binary_data") {
-            Some(value) => boolean(value).map_err(|why| unable("binary_data", why))?,
-            None => false,
+        let binary = || match parameter("binary_data") {
+            Some(value) => boolean(value).map_err(|why| unable("binary_data", why)),
+            None => Ok(false),
         };
         let region = parameter("shared_memory_region");
-        // What excludes a region comes before the look at the region.
-        for (other, set) in
-            [("classification", parameter("classification").is_some()), ("binary_data", binary)]
-        {
-            if set && region.is_some() {
-                return Err(ServingError::invalid_arg(format!(
-                    "Output can't set both 'shared_memory_region' and '{other}'"
-                )));
+        // What excludes a region comes before everything else.
+        if region.is_some() {
+            let classified = parameter("classification").is_some();
+            for (other, set) in
+                [("classification", classified), ("binary_data", !classified && binary()?)]
+            {
+                if set {
+                    return Err(ServingError::invalid_arg(format!(
+                        "Output can't set both 'shared_memory_region' and '{other}'"
+                    )));
+                }
             }
         }
-        let region = region.map(|region| window(memory, region, parameters)).transpose()?;
         let classes = match parameter("classification") {
             Some(value) => unsigned(value).map_err(|why| {
                 ServingError::internal(format!("Unable to set 'classification': {why}"))
             })?,
             None => 0,
         };
+        let binary = binary()?;
+        let region = region.map(|region| window(memory, region, parameters)).transpose()?;
         request.requested_outputs.push(name.clone());
         plan.outputs.push(RequestedOutput { name, binary, classes, region });
     }
@@ -613,6 +617,53 @@ mod tests {
         assert_eq!(tensor("[\"a\",[\"b\"]]", DataType::Bytes, 9).unwrap(), two);
         assert_eq!(tensor("[\"a\"]", DataType::Bytes, 0).unwrap(), b"");
         assert!(tensor("\"a\"", DataType::Bytes, 1).is_err());
+    }
+
+    #[test]
+    fn halves_are_refused_unless_there_are_none() {
+        for datatype in [DataType::Fp16, DataType::Bf16] {
+            assert_eq!(tensor("[]", datatype, 0).unwrap(), b"");
+            let error = tensor("[1]", datatype, 1).unwrap_err();
+            assert!(error.message.starts_with("receiving "), "{error}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_checked_in_the_order_of_triton() {
+        let memory = SharedMemory::new(true);
+        let check = |parameters: &str| {
+            let text = format!("{{\"outputs\":[{{\"name\":\"Z\",\"parameters\":{parameters}}}]}}");
+            let document = JsonDocument::parse(text.as_bytes()).unwrap();
+            let (mut request, mut plan) = (InferenceRequest::default(), OutputPlan::default());
+            read_outputs(document.root(), &memory, &mut request, &mut plan)
+                .map(|()| plan.outputs[0].classes)
+                .map_err(|error| error.message)
+        };
+        assert_eq!(check(r#"{"classification":2,"binary_data":true}"#), Ok(2));
+        let no_number = format!("Unable to set 'classification': {NO_UNSIGNED}");
+        assert_eq!(check(r#"{"classification":"a","binary_data":1}"#), Err(no_number));
+        let no_truth = format!("Unable to parse 'binary_data': {NO_BOOLEAN}");
+        for parameters in [
+            r#"{"classification":1,"binary_data":1}"#,
+            r#"{"binary_data":1,"shared_memory_region":"r"}"#,
+        ] {
+            assert_eq!(check(parameters), Err(no_truth.clone()), "{parameters}");
+        }
+        let both =
+            |other: &str| format!("Output can't set both 'shared_memory_region' and '{other}'");
+        for (parameters, text) in [
+            (
+                r#"{"classification":"a","binary_data":1,"shared_memory_region":"r"}"#,
+                both("classification"),
+            ),
+            (r#"{"binary_data":true,"shared_memory_region":"r"}"#, both("binary_data")),
+            (
+                r#"{"binary_data":false,"shared_memory_region":"r","shared_memory_byte_size":4}"#,
+                "Unable to find shared memory region: 'r'".to_owned(),
+            ),
+        ] {
+            assert_eq!(check(parameters), Err(text), "{parameters}");
+        }
     }
 
     #[test]
