@@ -5,6 +5,10 @@ use galatea_serving::{ErrorCode, ServingError, text_beginning};
 /// Longest message of a gRPC status, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
+/// Text of the status of a gRPC call that a stop of the server ends or refuses.
+pub(crate) const SHUTTING_DOWN: &str =
+    "GRPC server is shutting down and has stopped accepting new requests.";
+
 /// HTTP status of a code.
 #[must_use]
 pub fn http(code: ErrorCode) -> u16 {

@@ -124,7 +124,7 @@ fn a_stop_answers_open_calls_and_refuses_new_ones_by_status() {
 }
 
 #[test]
-fn a_stop_ends_streams_that_rest() {
+fn a_stop_ends_streams_that_rest_with_a_status() {
     use tonic::codegen::tokio_stream::{self, StreamExt};
     let fixture = start(&[]);
     let address = fixture.server.addresses().grpc.unwrap();
@@ -140,5 +140,7 @@ fn a_stop_ends_streams_that_rest() {
     let client = std::thread::spawn(move || handle.block_on(answers.message()));
     assert!(fixture.stop());
     assert!(begun.elapsed() < Duration::from_secs(9), "the stop waited for its timeout");
-    assert!(client.join().unwrap().unwrap().is_none());
+    let status = client.join().unwrap().unwrap_err();
+    let text = "GRPC server is shutting down and has stopped accepting new requests.";
+    assert_eq!((status.code(), status.message()), (tonic::Code::Unavailable, text));
 }

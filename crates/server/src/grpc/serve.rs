@@ -30,6 +30,7 @@ use crate::in_flight::InFlightCounter;
 use crate::listen::ConnectionPeer;
 use crate::listen::{FrontEndListener, PendingConnection};
 use crate::restricted::EndpointCategory;
+use crate::status::SHUTTING_DOWN;
 use crate::tasks::boxed;
 
 /// Settings of connections and answers, as the flags give them.
@@ -169,9 +170,7 @@ impl GrpcFrontEnd {
         peer: ConnectionPeer,
     ) -> Option<Status> {
         if self.app.is_stopping() {
-            return Some(Status::unavailable(
-                "GRPC server is shutting down and has stopped accepting new requests.",
-            ));
+            return Some(Status::unavailable(SHUTTING_DOWN));
         }
         if let Err(refusal) = self.check_page(head, authority, peer) {
             let text = refusal.message();

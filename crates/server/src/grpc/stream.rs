@@ -33,7 +33,7 @@ use super::proto::inference::{
 use crate::access::{AccessKey, AccessRefusal, ClientPass};
 use crate::app::ServerState;
 use crate::body_budget::BodyLease;
-use crate::status::grpc_status;
+use crate::status::{SHUTTING_DOWN, grpc_status};
 use crate::tasks::boxed;
 use crate::trace;
 
@@ -91,6 +91,17 @@ struct AnswerPath {
     waiting: Arc<WaitingBytes>,
     limit: usize,
     order: Mutex<AnswerOrder>,
+    /// Status behind the last answer, where the client is to have one that is an error.
+    end: Mutex<Option<Status>>,
+}
+
+impl Drop for AnswerPath {
+    fn drop(&mut self) {
+        if let Some(status) = lock(&self.end).take() {
+            // Nobody takes it when the client has gone.
+            drop(self.items.send(OutgoingResponse { item: Err(status), bytes: 0, _room: None }));
+        }
+    }
 }
 
 /// Bytes of responses that a client has not taken, and their part of the memory for answers.
@@ -259,6 +270,7 @@ pub(super) fn start(
             waiting: Arc::clone(&waiting),
             limit: MAX_WAITING_BYTES,
             order: Mutex::default(),
+            end: Mutex::default(),
         },
         cancel: cancel.clone(),
         runtime: Handle::current(),
@@ -292,8 +304,12 @@ async fn read(
         loop {
             let message = tokio::select! {
                 message = requests.message() => message,
-                // A client that rests must not keep a stopping server up; what it asked for is still answered.
-                () = call.app.stopping() => return,
+                // A client that rests must not keep a stopping server up; what it asked for is still answered. What
+                // it sends from now on, or has sent unread, would have no answer: a status says so.
+                () = call.app.stopping() => {
+                    *lock(&call.out.end) = Some(Status::unavailable(SHUTTING_DOWN));
+                    return;
+                }
             };
             match message {
                 Ok(Some(message)) => call.take(&service, &metadata, message).await,
@@ -554,7 +570,8 @@ mod tests {
     fn out(limit: usize) -> (AnswerPath, UnboundedReceiver<OutgoingResponse>) {
         let (items, receiver) = unbounded_channel();
         let waiting = Arc::default();
-        (AnswerPath { items, waiting, limit, order: Mutex::default() }, receiver)
+        let (order, end) = (Mutex::default(), Mutex::default());
+        (AnswerPath { items, waiting, limit, order, end }, receiver)
     }
 
     fn item(bytes: usize) -> StreamItem {
@@ -575,6 +592,21 @@ mod tests {
         assert_eq!(ended.item.unwrap_err().code(), tonic::Code::ResourceExhausted);
         assert!(items.try_recv().is_err());
         assert!(out.waiting.bytes.load(Ordering::Acquire) >= held * 100);
+    }
+
+    #[test]
+    fn the_status_of_a_stop_comes_behind_all_answers() {
+        let (out, mut items) = out(1000);
+        let places: Vec<u64> = (0..2).map(|_| lock(&out.order).admit()).collect();
+        *lock(&out.end) = Some(Status::unavailable(SHUTTING_DOWN));
+        for place in [places[1], places[0]] {
+            assert_eq!(out.send_in_turn(place, item(1), None), StreamRoom::Left);
+        }
+        drop(out);
+        assert!(items.try_recv().unwrap().item.is_ok() && items.try_recv().unwrap().item.is_ok());
+        let status = items.try_recv().unwrap().item.unwrap_err();
+        assert_eq!((status.code(), status.message()), (tonic::Code::Unavailable, SHUTTING_DOWN));
+        assert!(items.try_recv().is_err());
     }
 
     #[test]
