@@ -5,7 +5,7 @@ use galatea_tensor::OrderedMap;
 
 use galatea_serving::trace::{
     COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, INFER_RESPONSE_COMPLETE,
-    REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
+    QUEUE_START, REQUEST_END, REQUEST_START, TraceEntry, TraceEvent,
 };
 
 use super::context::{TraceParent, new_span_id, new_trace_id};
@@ -30,12 +30,55 @@ impl EntrySpans<'_> {
 
     fn events(&self, belongs: impl Fn(&str) -> bool) -> Vec<SpanEvent> {
         let mine = self.stamps.iter().filter(|(name, _)| belongs(name));
-        let event = |&(name, ns): &(&str, u64)| SpanEvent {
-            time_unix_nano: ns,
-            name: name.to_owned(),
-            attributes: Vec::new(),
-        };
-        mine.map(event).collect()
+        mine.map(|&(name, ns)| event(name, ns)).collect()
+    }
+}
+
+fn event(name: &str, ns: u64) -> SpanEvent {
+    SpanEvent { time_unix_nano: ns, name: name.to_owned(), attributes: Vec::new() }
+}
+
+/// Spans that a backend makes itself: a stage `NAME_START` opens one inside the last that is open, and `NAME_END` closes
+/// it. Stages outside of all of them are the model's.
+struct CustomSpans {
+    spans: Vec<Span>,
+    loose: Vec<SpanEvent>,
+}
+
+impl CustomSpans {
+    fn of(part: &EntrySpans<'_>, model: [u8; 8]) -> Self {
+        let mut custom = Self { spans: Vec::new(), loose: Vec::new() };
+        let mut open: Vec<usize> = Vec::new();
+        for &(name, ns) in part.stamps.iter().filter(|(name, _)| is_custom(name)) {
+            let outer = open.last().copied();
+            if let Some(title) = name.strip_suffix("_START") {
+                let outer = outer.and_then(|at| custom.spans.get(at));
+                let parent_span_id = outer.map_or(model.to_vec(), |span| span.span_id.clone());
+                open.push(custom.spans.len());
+                custom.spans.push(Span {
+                    span_id: new_span_id().to_vec(),
+                    parent_span_id,
+                    name: title.to_owned(),
+                    kind: SERVER,
+                    start_time_unix_nano: ns,
+                    end_time_unix_nano: ns,
+                    events: vec![event(name, ns)],
+                    ..Span::default()
+                });
+                continue;
+            }
+            match outer.and_then(|at| custom.spans.get_mut(at)) {
+                Some(span) => {
+                    span.events.push(event(name, ns));
+                    span.end_time_unix_nano = ns;
+                    if name.strip_suffix("_END") == Some(span.name.as_str()) {
+                        open.pop();
+                    }
+                }
+                None => custom.loose.push(event(name, ns)),
+            }
+        }
+        custom
     }
 }
 
@@ -45,6 +88,12 @@ const COMPUTE: [&str; 4] = [COMPUTE_START, COMPUTE_INPUT_END, COMPUTE_OUTPUT_STA
 /// Stages of the front end, and the response to the client, which recorded Triton shows there too.
 fn is_outer(stage: &str) -> bool {
     stage.starts_with("HTTP_") || stage.starts_with("GRPC_") || stage == INFER_RESPONSE_COMPLETE
+}
+
+/// Returns whether neither a front end nor the core has such a stage.
+fn is_custom(stage: &str) -> bool {
+    let of_core = [REQUEST_START, QUEUE_START, REQUEST_END];
+    !is_outer(stage) && !COMPUTE.contains(&stage) && !of_core.contains(&stage)
 }
 
 /// The spans of a request and of all that it caused, the outermost first.
@@ -140,8 +189,12 @@ fn model(id: u64, part: &EntrySpans<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Sp
         attributes.push(text("triton.request_id", request_id));
     }
     let start = part.at(REQUEST_START).unwrap_or(0);
-    let inner = |stage: &str| !COMPUTE.contains(&stage) && (cause.is_some() || !is_outer(stage));
+    let inner = |stage: &str| {
+        !COMPUTE.contains(&stage) && !is_custom(stage) && (cause.is_some() || !is_outer(stage))
+    };
+    let CustomSpans { spans: custom, loose } = CustomSpans::of(part, own);
     let mut events = part.events(inner);
+    events.extend(loose);
     events.extend(part.tensors.iter().cloned());
     let mut spans = vec![Span {
         span_id: own.to_vec(),
@@ -166,6 +219,7 @@ fn model(id: u64, part: &EntrySpans<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Sp
             ..Span::default()
         });
     }
+    spans.extend(custom);
     spans
 }
 
@@ -220,5 +274,43 @@ mod tests {
         let events: Vec<&str> = spans[0].events.iter().map(|event| event.name.as_str()).collect();
         assert_eq!(events, ["HTTP_RECV_START", INFER_RESPONSE_COMPLETE, "HTTP_SEND_END"]);
         assert_eq!(spans[3].events.len(), 2);
+    }
+
+    #[test]
+    fn a_backends_own_stages_are_spans_inside_each_other() {
+        let entries = [
+            began(4, "m", None),
+            stamp(4, REQUEST_START, 20),
+            stamp(4, "LOAD", 25),
+            stamp(4, "A_START", 30),
+            stamp(4, "B_START", 40),
+            stamp(4, "NOTE", 45),
+            stamp(4, "B_END", 50),
+            stamp(4, "A_END", 60),
+            stamp(4, "C_START", 65),
+            stamp(4, COMPUTE_START, 28),
+            stamp(4, COMPUTE_END, 70),
+            stamp(4, REQUEST_END, 80),
+        ];
+        let spans = spans(&entries, None);
+        let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(names, ["InferRequest", "m", "compute", "A", "B", "C"]);
+        let events = |at: usize| -> Vec<&str> {
+            spans[at].events.iter().map(|event| event.name.as_str()).collect()
+        };
+        assert_eq!(events(1), [REQUEST_START, REQUEST_END, "LOAD"]);
+        assert_eq!(events(2), [COMPUTE_START, COMPUTE_END]);
+        assert_eq!(events(3), ["A_START", "A_END"]);
+        assert_eq!(events(4), ["B_START", "NOTE", "B_END"]);
+        assert_eq!(events(5), ["C_START"]);
+        for (child, parent) in [(3, 1), (4, 3), (5, 1)] {
+            assert_eq!(spans[child].parent_span_id, spans[parent].span_id);
+        }
+        let times: Vec<(u64, u64)> = spans
+            .iter()
+            .skip(3)
+            .map(|span| (span.start_time_unix_nano, span.end_time_unix_nano))
+            .collect();
+        assert_eq!(times, [(30, 60), (40, 50), (65, 65)]);
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! `INPUT3` goes to `OUTPUT3`; inputs and outputs that are not called so are paired in the order of the
 //! configuration. An optional input that a request leaves out stands for zeros, of the dimensions in the configuration
-//! with 1 where they are variable. Parameters: `execute_delay_ms`, `instance_wise_delay_multiplier`, `creation_delay_sec`.
+//! with 1 where they are variable. Parameters: `execute_delay_ms`, `instance_wise_delay_multiplier`, `creation_delay_sec`
+//! and those of [`CustomTracing`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor};
 
+use super::activities::CustomTracing;
 use super::delay::{self, ExecuteDelay};
 use crate::backend::{
     ActiveRequest, BackendModel, BatchPayload, InstancePlacement, ModelBackend, ModelFiles,
@@ -36,8 +38,9 @@ impl ModelBackend for IdentityBackend {
         let delay = ExecuteDelay::from_files(files)?;
         let creation = Duration::from_secs(delay::number(files, "creation_delay_sec")?);
         let pairs = pairs(&files.config)?;
+        let tracing = CustomTracing::from_files(files)?;
         std::thread::sleep(creation);
-        Ok(Box::new(IdentityModel { delay, pairs }))
+        Ok(Box::new(IdentityModel { delay, pairs, tracing }))
     }
 }
 
@@ -125,6 +128,7 @@ fn items(request: &ActiveRequest) -> usize {
 struct IdentityModel {
     delay: ExecuteDelay,
     pairs: Vec<IdentityPair>,
+    tracing: Option<CustomTracing>,
 }
 
 impl BackendModel for IdentityModel {
@@ -137,19 +141,24 @@ impl BackendModel for IdentityModel {
         placement: &InstancePlacement,
     ) -> Result<Box<dyn ModelInstance>, ServingError> {
         let delay = self.delay.of(placement);
-        Ok(Box::new(IdentityInstance { delay, pairs: self.pairs.clone() }))
+        let tracing = self.tracing;
+        Ok(Box::new(IdentityInstance { delay, pairs: self.pairs.clone(), tracing }))
     }
 }
 
 struct IdentityInstance {
     delay: Duration,
     pairs: Vec<IdentityPair>,
+    tracing: Option<CustomTracing>,
 }
 
 impl ModelInstance for IdentityInstance {
     fn execute(&mut self, payload: BatchPayload) {
         if !self.delay.is_zero() {
             delay::wait(self.delay, &payload);
+        }
+        if let Some(tracing) = self.tracing {
+            tracing.report(&payload);
         }
         let sizes: Vec<usize> = payload.requests().iter().map(items).collect();
         let mut sizes = sizes.into_iter();
@@ -168,6 +177,6 @@ impl ModelInstance for IdentityInstance {
     }
 
     fn time_depends_on_sizes_only(&self) -> bool {
-        self.delay.is_zero()
+        self.delay.is_zero() && self.tracing.is_none()
     }
 }

@@ -2,6 +2,7 @@
 //! inputs and outputs are those of the configuration. A file `parameters.json` in it has parameters of this version alone.
 
 mod accumulator;
+mod activities;
 mod delay;
 mod identity;
 mod iterative_sequence;

@@ -11,6 +11,7 @@ use crate::config::{self, ModelConfig};
 use crate::error::ServingError;
 use crate::payload::ActiveRequest;
 use crate::request::{InferenceRequest, InputData, InputTensor, SinkAnswer};
+use crate::trace::{RequestTrace, TraceEntry, TraceEvent, TraceLevel, TraceSink};
 use std::sync::Arc;
 
 fn files(config: &str) -> ModelFiles {
@@ -377,4 +378,65 @@ fn a_request_that_cannot_run_again_says_so() {
         error.message.contains("TRITONSERVER_REQUEST_RELEASE_RESCHEDULE") && answers[1].is_final
     );
     assert_eq!(DataType::Int32.wire_name(), "INT32");
+}
+
+#[derive(Debug, Default)]
+struct KeptTrace(std::sync::Mutex<Vec<&'static str>>);
+
+impl TraceSink for KeptTrace {
+    fn finished(&self, entries: Vec<TraceEntry>) {
+        let stamps = entries.into_iter().filter_map(|entry| match entry.event {
+            TraceEvent::Stamp { name, .. } => Some(name),
+            _ => None,
+        });
+        self.0.lock().unwrap().extend(stamps.filter(|name| name.starts_with("CUSTOM_")));
+    }
+}
+
+/// Stages that the backend adds to the trace of one request.
+fn activities(parameters: &[(&str, &str)]) -> Result<Vec<&'static str>, ServingError> {
+    let mut config = "input { name: \"INPUT0\" data_type: TYPE_INT32 dims: -1 } \
+                      output { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: -1 }"
+        .to_owned();
+    for (name, value) in parameters {
+        config +=
+            &format!(" parameters {{ key: \"{name}\" value {{ string_value: \"{value}\" }} }}");
+    }
+    let (mut instance, config) = load("identity", &config)?;
+    let kept = Arc::new(KeptTrace::default());
+    let level = TraceLevel { timestamps: true, tensors: false };
+    let trace = RequestTrace::new(level, kept.clone());
+    let inputs = vec![input("INPUT0", Tensor::from_vec(&[1], vec![7_i32]).unwrap())];
+    let request = InferenceRequest { inputs, trace: Some(trace), ..InferenceRequest::default() };
+    let context = ExecutionContext::new("m", 1, Arc::clone(&config));
+    let (to, from) = channel();
+    let sink = Box::new(move |answer| to.send(answer).unwrap());
+    if let Some(trace) = &request.trace {
+        trace.begin("m", "1", &request);
+    }
+    let active = ActiveRequest::new(request, 1, Arc::clone(&context), sink);
+    instance.execute(BatchPayload::new(vec![active], context));
+    assert_eq!(ints(&from.recv().unwrap(), "OUTPUT0"), [7]);
+    let found = kept.0.lock().unwrap().clone();
+    Ok(found)
+}
+
+#[test]
+fn identity_adds_activities_to_traces() {
+    assert_eq!(activities(&[]).unwrap(), [""; 0]);
+    let enabled = ("enable_custom_tracing", "true");
+    let first = ["CUSTOM_ACTIVITY_START", "CUSTOM_ACTIVITY_END", "CUSTOM_SINGLE_ACTIVITY"];
+    assert_eq!(activities(&[enabled]).unwrap(), first);
+    let nested =
+        activities(&[enabled, ("nested_span_count", "3"), ("single_activity_frequency", "2")]);
+    let expected = [
+        &first[..],
+        &["CUSTOM_ACTIVITY0_START", first[2], "CUSTOM_ACTIVITY1_START", "CUSTOM_ACTIVITY2_START"],
+        &[first[2], "CUSTOM_ACTIVITY2_END", "CUSTOM_ACTIVITY1_END", "CUSTOM_ACTIVITY0_END"],
+    ];
+    assert_eq!(nested.unwrap(), expected.concat());
+    for name in [enabled.0, "nested_span_count"] {
+        let error = activities(&[(name, "11")]).unwrap_err();
+        assert!(error.message.contains(&format!("parameter '{name}'")), "{error}");
+    }
 }
