@@ -34,6 +34,10 @@ class CallError(TritonModelException):
         self.code = code
 
 
+# Models and clients read the name of the exception that Triton has.
+CallError.__name__ = TritonModelException.__name__
+
+
 class Calls:
     """The socket, and the calls that have no reply yet."""
 

@@ -25,6 +25,7 @@ mod namespaces;
 mod onnx;
 mod plain;
 mod python;
+mod python_api;
 mod python_backend;
 mod python_bls;
 mod python_environments;
