@@ -393,7 +393,8 @@ fn response_cache_bytes(flags: &ServerFlags) -> Result<Option<usize>, String> {
                     .to_owned()
             } else {
                 format!(
-                    "--cache-config names the cache '{cache}', but the only one here is 'local'"
+                    "--cache-config names the cache '{cache}', but the only one here is 'local', in the memory of \
+                     the server: --cache-config=local,size=<bytes>"
                 )
             });
         }

@@ -170,17 +170,29 @@ impl ServerFlags {
     /// A sentence on each flag given that has no effect, or that has a new name.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let old = self
-            .replaced
-            .iter()
-            .map(|(name, new)| format!("--{name} is deprecated; it is taken as {new}"));
+        // Triton's words, which scripts look for in the log.
+        let old = self.replaced.iter().map(|(name, new)| {
+            let successor = old::successor(name);
+            format!(
+                "Warning: '--{name}' has been deprecated! Please use '--{successor}' instead. It is taken as {new}."
+            )
+        });
+        let strict = "strict-model-config";
+        let overridden = self.bool("disable-auto-complete-config")
+            && self.replaced.iter().any(|(name, new)| *name == strict && new == old::DEFAULT);
+        let overridden = overridden.then(|| {
+            format!(
+                "Warning: Overriding deprecated '--{strict}' from False to True in favor of \
+                 '--disable-auto-complete-config'!"
+            )
+        });
         let ignored = FLAGS.iter().filter_map(|flag| match flag.support {
             FlagSupport::Ignored(why) if self.is_set(flag.name) => {
                 Some(format!("--{} has no effect here: {why}", flag.name))
             }
             _ => None,
         });
-        old.chain(ignored).chain(self.idle()).collect()
+        old.chain(overridden).chain(ignored).chain(self.idle()).collect()
     }
 }
 
@@ -392,14 +404,28 @@ mod tests {
         assert_eq!(
             flags.warnings(),
             [
-                "--model-store is deprecated; it is taken as --model-repository=/a",
-                "--strict-model-config is deprecated; it is taken as \
-                 --disable-auto-complete-config=true",
+                "Warning: '--model-store' has been deprecated! Please use '--model-repository' instead. It is taken \
+                 as --model-repository=/a.",
+                "Warning: '--strict-model-config' has been deprecated! Please use \
+                 '--disable-auto-complete-config' instead. It is taken as --disable-auto-complete-config=true.",
                 "--enable-peer-access has no effect here: there is no CUDA device to configure",
                 "--repository-poll-secs has no effect without --model-control-mode=poll",
                 "--grpc-server-cert has no effect without --grpc-use-ssl=true",
             ]
         );
+    }
+
+    #[test]
+    fn an_old_flag_that_a_new_one_overrides_is_told() {
+        let both = ["--strict-model-config=false", "--disable-auto-complete-config"];
+        let told = |given: &[&str]| {
+            let text = "Warning: Overriding deprecated '--strict-model-config' from False to True in favor of \
+                        '--disable-auto-complete-config'!";
+            parse(given).unwrap().warnings().iter().any(|warning| warning == text)
+        };
+        assert!(told(&both));
+        assert!(!told(&both[..1]) && !told(&both[1..]));
+        assert!(!told(&["--strict-model-config=true", both[1]]));
     }
 
     /// A flag that is said to work is asked for by its full name somewhere.

@@ -12,6 +12,14 @@ struct OldFlag {
     exclusive: bool,
 }
 
+/// Words for an old value that only states the default.
+pub(super) const DEFAULT: &str = "the default";
+
+/// Name of the flag that has taken an old one's place.
+pub(super) fn successor(name: &str) -> &'static str {
+    OLD.iter().find(|old| old.name == name).map_or("", |old| old.new)
+}
+
 /// The old flags.
 const OLD: &[OldFlag] = &[
     OldFlag {
@@ -83,10 +91,9 @@ impl ServerFlags {
                 if let Some(value) = &new {
                     find(old.new)?.check(value)?;
                 }
-                let text = new.as_ref().map_or_else(
-                    || "the default".to_owned(),
-                    |value| format!("--{}={value}", old.new),
-                );
+                let text = new
+                    .as_ref()
+                    .map_or_else(|| DEFAULT.to_owned(), |value| format!("--{}={value}", old.new));
                 self.replaced.push((old.name, text));
                 self.values.entry(old.new).or_default().extend(new);
             }
