@@ -29,6 +29,7 @@ mod speller;
 mod terminal_chat;
 mod texts;
 mod top;
+mod triton_rules;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
