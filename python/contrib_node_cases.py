@@ -14,6 +14,8 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import ml_node_cases
+import optimised_models
+import stateful_cases
 import translation_cases
 
 DOMAIN = "com.microsoft"
@@ -442,6 +444,8 @@ def main():
                   experimental, streams_and_gates]:
         group()
     translation_cases.translations(case)
+    for group in stateful_cases.GROUPS:
+        group(case)
     for group in ml_node_cases.GROUPS:
         group(ml_case)
     out, failed = pathlib.Path(sys.argv[1]), 0
@@ -453,6 +457,8 @@ def main():
         except Exception as error:  # noqa: BLE001
             failed += 1
             print(f"{name}: {error}")
+    for name, model, inputs in optimised_models.models():
+        write(out / f"contrib_{name}", model, inputs, ())
     print(f"{len(CASES) - failed} cases of ONNX Runtime {onnxruntime.__version__} in {out}")
     if failed:
         raise SystemExit(f"{failed} cases failed")

@@ -310,6 +310,8 @@ fn case_scripts(workspace: &WorkspaceFolders) -> Result<String, String> {
         "contrib_node_cases.py",
         "ml_node_cases.py",
         "onnx_node_cases.py",
+        "optimised_models.py",
+        "stateful_cases.py",
         "translation_cases.py",
         "requirements-test.txt",
     ];

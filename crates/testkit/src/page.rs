@@ -6,6 +6,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use galatea_formats::onnx::proto::ModelProto;
+use galatea_graph::ops::blocked::BLOCKED_DOMAIN;
 use galatea_graph::{GALATEA_DOMAIN, ML_DOMAIN, ONNX_DOMAIN, ops};
 use prost::Message;
 
@@ -77,12 +78,21 @@ pub fn operators_page(root: &Path, kernels: &[KernelName]) -> Result<String, Str
         (ONNX_DOMAIN, "ONNX"),
         (ML_DOMAIN, "ai.onnx.ml"),
         (MICROSOFT_DOMAIN, "com.microsoft"),
+        (BLOCKED_DOMAIN, "com.microsoft.nchwc: images with channels in blocks"),
         (GALATEA_DOMAIN, "ai.galatea: made by rewriting and for language models"),
     ];
     page.push_str(
         "## Operators\n\nThe `reference` evaluation computes all of them. Where `cpu` has no kernel \
          of its own for a node, the reference evaluation runs there too; a *view* costs nothing, \
-         and *bodies* are compiled like graphs.\n\n",
+         and *bodies* are compiled like graphs.\n\nONNX Runtime's optimiser writes operators of \
+         `com.microsoft.nchwc` into models that it saves at its highest level. Such a file does not \
+         tell how many channels a block has. Galatea takes what ONNX Runtime has on the same \
+         processor: 16 with AVX-512 and on ARM, 8 elsewhere. A model whose weights do not fill \
+         blocks of 16 has blocks of 8. Those with constant weights become \
+         operators of ONNX and run on their kernels.\n\nWhere ONNX Runtime's results depend on the \
+         processor, Galatea has one on all. In a cast to an integer a NaN becomes 0. A number that 32 \
+         bits (64 for types of 64) cannot hold becomes their end before it is narrowed. ONNX Runtime \
+         has it so on ARM. A maximum or minimum with a NaN among its elements is NaN.\n\n",
     );
     for (domain, title) in domains {
         domain_table(&mut page, domain, title, &schemas, kernels);

@@ -4,6 +4,7 @@ pub mod activation;
 #[cfg(test)]
 mod agreement;
 mod append;
+pub mod blocked;
 mod bounds;
 pub mod cast;
 pub mod contrib;
@@ -83,6 +84,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     random::OPS,
     training::OPS,
     contrib::OPS,
+    blocked::OPS,
     experimental::OPS,
 ];
 

@@ -119,6 +119,14 @@ pub(crate) fn small(tensor: &Tensor) -> Result<Vec<f64>, OpError> {
     Ok(whole.as_bytes()?.iter().map(|&code| small.value(code)).collect())
 }
 
+/// The elements of a tensor of floats of any width.
+pub(crate) fn floats_of_any_width(tensor: &Tensor) -> Result<Vec<f64>, OpError> {
+    match tensor.dtype() {
+        DataType::Small(kind) if kind.integer_range().is_none() => small(tensor),
+        _ => floats(tensor),
+    }
+}
+
 /// A float tensor of these elements, rounded to nearest.
 pub(crate) fn from_floats(
     dtype: DataType,
@@ -207,6 +215,15 @@ pub(crate) fn expect_same(first: DataType, other: DataType) -> Result<(), OpErro
 /// Refuses what is not a float.
 pub(crate) fn expect_float(dtype: DataType) -> Result<(), OpError> {
     expect_type("the input", dtype, DataType::is_float, "a float type")
+}
+
+/// Refuses what is not a float of any width.
+pub(crate) fn expect_float_of_any_width(dtype: DataType) -> Result<(), OpError> {
+    let allowed = |dtype: DataType| match dtype {
+        DataType::Small(small) => small.integer_range().is_none(),
+        dtype => dtype.is_float(),
+    };
+    expect_type("the input", dtype, allowed, "a float type")
 }
 
 /// Refuses what is neither float nor integer.

@@ -24,15 +24,26 @@ use crate::ops::shape::{Concat, Shape, Slice};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 /// Nodes in the place of one.
-struct PartNodes<'a> {
+pub(super) struct PartNodes<'a> {
     graph: &'a mut Graph,
     node: &'a Node,
-    nodes: Vec<Node>,
+    /// The nodes so far.
+    pub(super) nodes: Vec<Node>,
 }
 
-impl PartNodes<'_> {
+impl<'a> PartNodes<'a> {
+    /// Returns an empty list for a node.
+    pub(super) fn new(graph: &'a mut Graph, node: &'a Node) -> Self {
+        Self { graph, node, nodes: Vec::new() }
+    }
+
+    /// Adds a constant.
+    pub(super) fn constant(&mut self, name: &str, value: Tensor) -> ValueId {
+        self.graph.add_constant(name, value)
+    }
+
     /// Adds a node of ONNX that writes this value, or a new one.
-    fn add(
+    pub(super) fn add(
         &mut self,
         op_type: &str,
         operator: impl Operator,
@@ -47,7 +58,7 @@ impl PartNodes<'_> {
     }
 
     /// Adds a node of an operator with the text that it parses from.
-    fn add_parsed(
+    pub(super) fn add_parsed(
         &mut self,
         domain: &str,
         op_type: &str,
@@ -79,7 +90,7 @@ pub(super) fn embedding(
     let node = graph.nodes[index].clone();
     let Some(op) = node.operator::<EmbedLayerNormalization>() else { return Ok(None) };
     let Some(inputs) = embedded(graph, maps, &node) else { return Ok(None) };
-    let mut made = PartNodes { graph, node: &node, nodes: Vec::new() };
+    let mut made = PartNodes::new(graph, &node);
     let look_up = Gather { axis: 0 };
     let words = made.add("Gather", look_up.clone(), &[inputs.words, inputs.ids], None);
     let places = match node.input(8) {
@@ -186,7 +197,7 @@ pub(super) fn quantised(
         opset,
         attributes: Arc::new(attributes),
     };
-    let mut made = PartNodes { graph, node: &node, nodes: Vec::new() };
+    let mut made = PartNodes::new(graph, &node);
     let mut floats = Vec::new();
     for inputs in operands {
         let parsed = of(Arc::clone(&back), Some(13), Attributes::new());

@@ -31,7 +31,7 @@ pub(super) fn activation_of(
     Some((fused, input))
 }
 
-/// The bounds of a `Clip`, where they are attributes or constants; infinite where there is none.
+/// The bounds of a `Clip`, where they are attributes or constants; the ends of FP32 where there is none.
 pub(super) fn clip_bounds(graph: &Graph, maps: &ValueMaps, node: &Node) -> Option<(f32, f32)> {
     let clip = node.operator::<Clip>()?;
     let bound = |slot: usize, open: f32| match node.input(slot) {
@@ -39,7 +39,7 @@ pub(super) fn clip_bounds(graph: &Graph, maps: &ValueMaps, node: &Node) -> Optio
         #[allow(clippy::cast_possible_truncation, reason = "the bound is an FP32 constant")]
         Some(id) => maps.scalar(graph, id).map(|bound| bound as f32),
     };
-    let min = clip.min.or_else(|| bound(1, f32::NEG_INFINITY))?;
-    let max = clip.max.or_else(|| bound(2, f32::INFINITY))?;
+    let min = clip.min.or_else(|| bound(1, f32::MIN))?;
+    let max = clip.max.or_else(|| bound(2, f32::MAX))?;
     Some((min, max))
 }

@@ -9,6 +9,7 @@
 //! and when it computes some together.
 
 mod attention;
+mod blocked_channels;
 mod bodies;
 mod channels_last;
 mod common_subexpression;
@@ -109,6 +110,8 @@ pub const TIDYING: &[RewriteRule] = &[
 pub const RULES: &[RewriteRule] = &[
     // Before rules that look for products.
     fuse("einsum", einsum::apply),
+    fuse("blocked-convolution", blocked_channels::convolution),
+    fuse("blocked-image", blocked_channels::image),
     fuse("contrib-quantized", contrib_parts::quantised),
     fuse("contrib-embedding", contrib_parts::embedding),
     fuse("quantized-limits", quantized_elementwise::limits),

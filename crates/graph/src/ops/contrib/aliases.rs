@@ -40,8 +40,17 @@ pub(super) fn pad(context: &mut ParseContext<'_>) -> ParsedAlias {
 }
 
 pub(super) fn causal_conv(context: &mut ParseContext<'_>) -> ParsedAlias {
-    only(context, &[("state_window", 0), ("channels_last", 0), ("dilation", 1), ("ndim", 1)])?;
-    CausalConvWithState::parse(context)
+    let expected = [
+        ("state_window", 0),
+        ("ndim", 1),
+        ("state_length", 0),
+        ("state_channels_last", -1),
+        ("state_update_capacity", 0),
+        ("input_channels", 0),
+        ("input_channel_offset", 0),
+    ];
+    only(context, &expected)?;
+    CausalConvWithState::parse_layout(context)
 }
 
 pub(super) fn linear_attention(context: &mut ParseContext<'_>) -> ParsedAlias {
@@ -118,9 +127,9 @@ mod tests {
 
     #[test]
     fn what_onnx_has_not_is_refused() {
-        let list = attributes([("dilation", int(2))]);
+        let list = attributes([("ndim", int(2))]);
         let error = parse("com.microsoft:CausalConvWithState", 1, &list, 2, 2).unwrap_err();
-        assert!(error.contains("dilation"), "{error}");
+        assert!(error.contains("ndim"), "{error}");
         let x = counting(&[1, 1, 2]);
         let w = counting(&[1, 1, 2]);
         let inputs = [Some(&x), Some(&w)];

@@ -13,13 +13,16 @@ mod embed_layer_normalization;
 mod engram_gate;
 mod fused_product;
 mod gated_add;
+mod gated_delta_net;
 mod gated_rms_norm;
 mod gather_block_quantized;
+mod gather_packed;
 mod gelu;
 mod group_query_attention;
 mod hyper_connection;
 mod integer_product;
 mod inverse;
+mod joined_rows;
 mod key_mask;
 mod m_rotary_embedding;
 mod mat_mul_bnb4;
@@ -45,6 +48,7 @@ mod sparse_to_dense_mat_mul;
 mod tokenizer;
 mod unfold_tensor;
 mod unique;
+mod varlen_causal_conv;
 mod word_conv_embedding;
 
 pub use aliases::{ExpandDims, OptionalStepRange};
@@ -60,8 +64,10 @@ pub use embed_layer_normalization::EmbedLayerNormalization;
 pub use engram_gate::EngramGate;
 pub use fused_product::{FusedGemm, OperandTransposition, TurnedMatMul};
 pub use gated_add::GatedAdd;
+pub use gated_delta_net::{DecayGate, GatedDeltaNet};
 pub use gated_rms_norm::{GatedRmsNorm, LinearAttentionGate};
 pub use gather_block_quantized::GatherBlockQuantized;
+pub use gather_packed::{GatherPacked, PackedFormat};
 pub use gelu::BiasActivation;
 pub use group_query_attention::GroupQueryAttention;
 pub use hyper_connection::{BranchwiseRmsNorm, ResidualLayout, StreamPostMix, StreamPreMix};
@@ -91,16 +97,18 @@ pub use sparse_to_dense_mat_mul::SparseToDenseMatMul;
 pub use tokenizer::{LongestPattern, TokenizerRule, WordTokenizer};
 pub use unfold_tensor::UnfoldTensor;
 pub use unique::ContribUnique;
+pub use varlen_causal_conv::VarlenCausalConv;
 pub use word_conv_embedding::WordConvEmbedding;
 
 use crate::operator::{Arity, OpDef};
 use crate::ops::AttributeParser;
-use crate::ops::convolution::{Conv, ConvTransposeWithDynamicPads, FusedConv, QLinearConv};
+use crate::ops::convolution::{ActivatedConv, Conv, ConvTransposeWithDynamicPads, QLinearConv};
 use crate::ops::math::{BinaryKind, Variadic, VariadicKind};
 use crate::ops::matrix::MatMulInteger16;
 use crate::ops::normalize::RmsNormalization;
 use crate::ops::pooling::{MaxPool, MaxPoolWithMask};
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
+use crate::ops::recurrent::AttentionLstm;
 use crate::ops::shape::{Identity, Trilu};
 use crate::traits::OpTraits;
 
@@ -175,9 +183,9 @@ pub const OPS: &[OpDef] = &[
     row("FusedMatMul", TWO, ONE, TurnedMatMul::parse).accumulating(),
     row("TransposeMatMul", TWO, ONE, TurnedMatMul::parse),
     row("FusedGemm", Arity::between(2, 3), ONE, FusedGemm::parse).accumulating(),
-    row("FusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_first).accumulating(),
+    row("FusedConv", Arity::between(2, 4), ONE, ActivatedConv::parse_channels_first).accumulating(),
     row("NhwcConv", Arity::between(2, 3), ONE, Conv::parse_channels_last),
-    row("NhwcFusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_last),
+    row("NhwcFusedConv", Arity::between(2, 4), ONE, ActivatedConv::parse_channels_last),
     row("Inverse", ONE, ONE, |_| Ok(Box::new(Inverse))).accumulating(),
     row("Trilu", Arity::between(1, 2), ONE, Trilu::parse),
     row("MatMulNBits", Arity::between(3, 6), ONE, MatMulNBits::parse).accumulating(),
@@ -292,6 +300,18 @@ pub const OPS: &[OpDef] = &[
     row("CausalConvWithState", Arity::between(2, 4), Arity::between(1, 2), aliases::causal_conv)
         .accumulating(),
     row("LinearAttention", Arity::between(3, 6), Arity::between(1, 2), aliases::linear_attention)
+        .accumulating(),
+    row(
+        "VarlenCausalConvWithState",
+        Arity::between(5, 8),
+        Arity::between(2, 3),
+        VarlenCausalConv::parse,
+    )
+    .accumulating(),
+    row("GatedDeltaNet", Arity::between(1, 11), Arity::between(1, 3), GatedDeltaNet::parse)
+        .accumulating(),
+    row("GatherPacked", TWO, ONE, GatherPacked::parse).accumulating(),
+    row("AttnLSTM", Arity::between(12, 14), Arity::between(0, 3), AttentionLstm::parse)
         .accumulating(),
     row("NhwcMaxPool", ONE, ONE, MaxPool::parse_channels_last),
     row("QLinearConv", Arity::between(8, 9), ONE, QLinearConv::parse_layout),

@@ -43,6 +43,8 @@ pub struct QLinear {
     /// Operands of the inner operator; the first `plain` inputs are its own and come first.
     operands: Vec<QuantizedOperandInputs>,
     plain: usize,
+    /// The type of the floats: FP32 where ONNX Runtime rounds to it in between, FP64 where it combines the scales.
+    floats: DataType,
     /// Scale and zero point of the result.
     result: (usize, usize),
 }
@@ -74,53 +76,59 @@ impl QLinear {
         self.result
     }
 
-    fn unary(inner: Box<dyn Operator>) -> ParsedQLinear {
+    fn unary(inner: Box<dyn Operator>, floats: DataType) -> ParsedQLinear {
         let inner = Arc::from(inner);
-        Ok(Box::new(Self { inner, operands: vec![place(0)], plain: 0, result: (3, 4) }))
+        let operands = vec![place(0)];
+        Ok(Box::new(Self { inner, operands, plain: 0, floats, result: (3, 4) }))
     }
 
     /// A binary operator with broadcasting.
     pub(crate) fn binary(kind: BinaryKind) -> ParsedQLinear {
         let operands = vec![place(0), place(3)];
-        Ok(Box::new(Self { inner: Arc::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
+        let inner = Arc::new(Binary { kind });
+        let floats = DataType::Fp64;
+        Ok(Box::new(Self { inner, operands, plain: 0, floats, result: (6, 7) }))
     }
 
     pub(super) fn leaky_relu(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let alpha = context.attributes.float_or("alpha", 0.01)?;
-        Self::unary(Box::new(Activation { kind: ActivationKind::LeakyRelu { alpha } }))
+        let kind = ActivationKind::LeakyRelu { alpha };
+        Self::unary(Box::new(Activation { kind }), DataType::Fp32)
     }
 
     pub(super) fn sigmoid(_: &mut ParseContext<'_>) -> ParsedQLinear {
-        Self::unary(Box::new(Activation { kind: ActivationKind::Sigmoid }))
+        Self::unary(Box::new(Activation { kind: ActivationKind::Sigmoid }), DataType::Fp32)
     }
 
     pub(super) fn softmax(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let axis = context.attributes.int_or("axis", -1)?;
         let opset = context.attributes.int("opset")?;
         let opset = opset.ok_or_else(|| OpError::new("attribute 'opset' is missing"))?;
-        Self::unary(Box::new(Softmax { axis, flatten: opset < 13 }))
+        Self::unary(Box::new(Softmax { axis, flatten: opset < 13 }), DataType::Fp64)
     }
 
     pub(super) fn average_pool(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let channels_last = context.attributes.flag("channels_last", false)?;
-        Self::unary(AveragePool::read(context, channels_last)?)
+        Self::unary(AveragePool::read(context, channels_last)?, DataType::Fp64)
     }
 
     pub(super) fn global_average_pool(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let channels_last = context.attributes.flag("channels_last", false)?;
-        Self::unary(Box::new(GlobalAveragePool { channels_last }))
+        Self::unary(Box::new(GlobalAveragePool { channels_last }), DataType::Fp64)
     }
 
     pub(super) fn reduce_mean(context: &mut ParseContext<'_>) -> ParsedQLinear {
         let axes = context.attributes.ints("axes")?;
         let keepdims = context.attributes.flag("keepdims", true)?;
         let kind = ReduceKind::Mean;
-        Self::unary(Box::new(Reduce { kind, axes, keepdims, noop_with_empty_axes: false }))
+        let reduce = Reduce { kind, axes, keepdims, noop_with_empty_axes: false };
+        Self::unary(Box::new(reduce), DataType::Fp64)
     }
 
     pub(super) fn select(_: &mut ParseContext<'_>) -> ParsedQLinear {
         let operands = vec![place(1), place(4)];
-        Ok(Box::new(Self { inner: Arc::new(Where), operands, plain: 1, result: (7, 8) }))
+        let (inner, floats) = (Arc::new(Where), DataType::Fp32);
+        Ok(Box::new(Self { inner, operands, plain: 1, floats, result: (7, 8) }))
     }
 
     pub(super) fn concat(context: &mut ParseContext<'_>) -> ParsedQLinear {
@@ -134,7 +142,8 @@ impl QLinear {
             )));
         }
         let operands = (0..tensors / 3).map(|index| place(2 + 3 * index)).collect();
-        Ok(Box::new(Self { inner: Arc::new(Concat { axis }), operands, plain: 0, result: (0, 1) }))
+        let (inner, floats) = (Arc::new(Concat { axis }), DataType::Fp32);
+        Ok(Box::new(Self { inner, operands, plain: 0, floats, result: (0, 1) }))
     }
 }
 
@@ -165,13 +174,14 @@ fn zero_point(input: Option<&Tensor>) -> Result<i128, OpError> {
 fn dequantised(
     inputs: OperatorInputs<'_, Tensor>,
     place: QuantizedOperandInputs,
+    dtype: DataType,
 ) -> Result<Tensor, OpError> {
     let tensor = inputs.required(place.at)?;
     expect_quantised(tensor.dtype())?;
     let scale = number(inputs.required(place.scale)?, "a scale")?;
     let zero = zero_point(inputs.optional(place.zero))?;
     let all = integers(tensor)?.into_iter().map(|value| (value - zero) as f64 * scale).collect();
-    from_floats(DataType::Fp64, tensor.shape(), all)
+    from_floats(dtype, tensor.shape(), all)
 }
 
 impl Operator for QLinear {
@@ -190,7 +200,7 @@ impl Operator for QLinear {
         for place in &self.operands {
             let fact = inputs.required(place.at)?;
             expect_quantised(fact.dtype)?;
-            facts.push(Fact::shaped(DataType::Fp64, fact.shape.clone()));
+            facts.push(Fact::shaped(self.floats, fact.shape.clone()));
         }
         let dtype = inputs.optional(self.result.1).map_or(first, |zero| zero.dtype);
         expect_quantised(dtype)?;
@@ -206,7 +216,7 @@ impl Operator for QLinear {
             tensors.push(inputs.required(plain)?.clone());
         }
         for &place in &self.operands {
-            tensors.push(dequantised(inputs, place)?);
+            tensors.push(dequantised(inputs, place, self.floats)?);
         }
         let first = inputs.required(self.operands.first().map_or(0, |place| place.at))?.dtype();
         let all: Vec<Option<&Tensor>> = tensors.iter().map(Some).collect();
@@ -216,8 +226,11 @@ impl Operator for QLinear {
         let scale = number(inputs.required(self.result.0)?, "a scale")?;
         let zero = zero_point(inputs.optional(self.result.1))?;
         let (low, high) = integer_range(dtype).unwrap_or_default();
+        let single = self.floats == DataType::Fp32;
         let quantise = |value: f64| {
-            let rounded = (value / scale).round_ties_even() as i64;
+            let quotient =
+                if single { (value as f32 / scale as f32).into() } else { value / scale };
+            let rounded = quotient.round_ties_even() as i64;
             (i128::from(rounded) + zero).clamp(low, high)
         };
         let all: Vec<i128> = floats(&result)?.into_iter().map(quantise).collect();

@@ -21,22 +21,6 @@ pub struct FusedConv {
 }
 
 impl FusedConv {
-    /// Parses `FusedConv` of domain `com.microsoft`.
-    pub(crate) fn parse_channels_first(
-        context: &mut ParseContext<'_>,
-    ) -> Result<Box<dyn Operator>, OpError> {
-        let conv = Conv::read(context, false)?;
-        Ok(Box::new(Self { conv, activation: FusedActivation::parse(context)? }))
-    }
-
-    /// Parses `NhwcFusedConv` of domain `com.microsoft`.
-    pub(crate) fn parse_channels_last(
-        context: &mut ParseContext<'_>,
-    ) -> Result<Box<dyn Operator>, OpError> {
-        let conv = Conv::read(context, true)?;
-        Ok(Box::new(Self { conv, activation: FusedActivation::parse(context)? }))
-    }
-
     /// Reads the attributes: those of `Conv`, `channels_last`, and the activation's.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let channels_last = context.attributes.flag("channels_last", false)?;

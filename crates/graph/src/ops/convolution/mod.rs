@@ -1,5 +1,6 @@
 //! Convolutions.
 
+mod activated_conv;
 mod col2im;
 mod conv;
 mod conv_chain;
@@ -15,6 +16,7 @@ mod window;
 pub(crate) use conv::{list, to_channels_first, to_channels_last};
 pub(crate) use window::SlidingWindow;
 
+pub use activated_conv::ActivatedConv;
 pub use col2im::Col2Im;
 pub use conv::Conv;
 pub use conv_chain::ConvChain;

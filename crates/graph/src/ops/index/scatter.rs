@@ -25,22 +25,21 @@ pub enum ScatterReduction {
 }
 
 impl ScatterReduction {
-    /// Reads the attribute `reduction`: from opset 16 on, with `max` and `min` from 18 on.
+    /// Reads the attribute `reduction`, which is there from opset 16 on. ONNX Runtime takes `max` and `min` before
+    /// opset 18 too.
     fn parse(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
+        if context.opset < 16 {
+            return Ok(Self::None);
+        }
         let names = ["none", "add", "mul", "max", "min"];
-        let known = match context.opset {
-            ..16 => return Ok(Self::None),
-            16 | 17 => &names[..3],
-            _ => &names[..],
-        };
-        let choice = context.attributes.choice("reduction", known, 0)?;
+        let choice = context.attributes.choice("reduction", &names, 0)?;
         Ok([Self::None, Self::Add, Self::Mul, Self::Max, Self::Min][choice])
     }
 }
 
 /// Elements that updates combine with; integers wrap, booleans add as "or".
 trait ScatterElement: Element {
-    /// The sum or the product; `None` for strings.
+    /// The sum or the product; strings are joined, and have no product.
     fn arithmetic(&self, other: &Self, product: bool) -> Option<Self>;
 }
 
@@ -69,7 +68,7 @@ combine! {
     bf16: |a, b| Some(a + b), Some(a * b);
     f32: |a, b| Some(a + b), Some(a * b);
     f64: |a, b| Some(a + b), Some(a * b);
-    ByteString: |_a, _b| None, None;
+    ByteString: |a, b| Some([a.as_bytes(), b.as_bytes()].concat().into()), None;
 }
 
 /// Runs of adjacent elements that the updates, one run after the other, go to.
@@ -308,7 +307,7 @@ impl Operator for ScatterND {
 
 #[cfg(test)]
 mod tests {
-    use galatea_tensor::{DataType, SmallType, Tensor};
+    use galatea_tensor::{ByteString, DataType, SmallType, Tensor};
 
     use crate::ops::testing::{attributes, int, one, run, tensor, text};
 
@@ -347,6 +346,20 @@ mod tests {
         assert!(run("ScatterND", 11, &attributes([]), &inputs, 1).is_err());
         assert!(run("ScatterElements", 11, &attributes([]), &inputs, 1).is_err());
         assert!(run("Scatter", 9, &attributes([]), &inputs, 1).is_err());
+    }
+
+    #[test]
+    fn strings_are_joined() {
+        let of = |all: [&str; 2]| Tensor::vector(all.map(ByteString::from).to_vec());
+        let indices = tensor::<i64>(&[2], &[1, 1]);
+        let list = attributes([("reduction", text("add"))]);
+        let data = of(["a", "b"]);
+        let updates = of(["c", "d"]);
+        let inputs = [Some(&data), Some(&indices), Some(&updates)];
+        let joined = run("ScatterElements", 18, &list, &inputs, 1).unwrap();
+        assert_eq!(joined[0], of(["a", "bcd"]));
+        let list = attributes([("reduction", text("mul"))]);
+        assert!(run("ScatterElements", 18, &list, &inputs, 1).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
-use crate::ops::values::{expect_float, floats};
+use crate::ops::values::{expect_float_of_any_width, floats_of_any_width};
 
 /// Tests each element for an infinity of the wanted signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl IsInf {
 impl Operator for IsInf {
     fn infer(&self, inputs: OperatorInputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
-        expect_float(x.dtype)?;
+        expect_float_of_any_width(x.dtype)?;
         let shape = x.shape.clone();
         Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
@@ -38,7 +38,7 @@ impl Operator for IsInf {
             (self.detect_positive && v == f64::INFINITY)
                 || (self.detect_negative && v == f64::NEG_INFINITY)
         };
-        let all = floats(x)?.into_iter().map(counts).collect::<Vec<_>>();
+        let all = floats_of_any_width(x)?.into_iter().map(counts).collect::<Vec<_>>();
         Ok(vec![Tensor::from_vec(x.shape(), all)?])
     }
 }

@@ -1,6 +1,7 @@
 //! `Clip`: elements limited to a range.
 
 use galatea_tensor::{DataType, Tensor};
+use half::{bf16, f16};
 
 use crate::attribute::Attributes;
 use crate::error::OpError;
@@ -10,6 +11,7 @@ use crate::ops::values::{TensorValues, expect_number, expect_same};
 
 /// Elements below a lowest or above a highest value are replaced by it. The bounds are attributes
 /// before version 11 and optional scalar inputs from then on; with `min > max` the result is `max`.
+/// An absent bound is the lowest or highest finite number of the type, so infinities become it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clip {
     /// The lowest value as an attribute.
@@ -23,6 +25,17 @@ pub struct Clip {
 enum ClipBound {
     Float(f64),
     Integer(i128),
+}
+
+/// The lowest and highest finite number of a float type.
+fn finite_ends(dtype: DataType) -> std::ops::Range<f64> {
+    let highest = match dtype {
+        DataType::Fp32 => f32::MAX.into(),
+        DataType::Fp16 => f16::MAX.to_f64(),
+        DataType::Bf16 => bf16::MAX.to_f64(),
+        _ => f64::MAX,
+    };
+    -highest..highest
 }
 
 impl Clip {
@@ -78,8 +91,9 @@ impl Operator for Clip {
             TensorValues::Floats(all) => {
                 let of =
                     |bound, other| if let Some(ClipBound::Float(v)) = bound { v } else { other };
-                let min = of(min, f64::NEG_INFINITY);
-                let max = of(max, f64::INFINITY);
+                let ends = finite_ends(x.dtype());
+                let min = of(min, ends.start);
+                let max = of(max, ends.end);
                 for v in all.iter_mut().filter(|v| !v.is_nan()) {
                     *v = v.max(min).min(max);
                 }
@@ -111,6 +125,9 @@ mod tests {
         let all = outputs.unwrap().remove(0).to_vec::<f32>().unwrap();
         assert_eq!((all[0], all[1], all[3]), (-1.0, 0.5, 7.0));
         assert!(all[2].is_nan());
+        let x = Tensor::vector(vec![f32::NEG_INFINITY, f32::INFINITY]);
+        let outputs = BY_INPUT.reference(OperatorInputs::new(&[Some(&x)])).unwrap();
+        assert_eq!(outputs[0], Tensor::vector(vec![f32::MIN, f32::MAX]));
         let x = Tensor::vector(vec![-2_i8, 3, 100]);
         let max = Tensor::scalar(5_i8);
         let outputs =

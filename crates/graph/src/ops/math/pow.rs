@@ -10,19 +10,19 @@ use galatea_tensor::{Tensor, broadcast_shapes};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs};
-use crate::ops::values::{TensorValues, broadcast, expect_number};
+use crate::ops::values::{TensorValues, broadcast, expect_number, integer_range};
 
 /// The first input to the power of the second. The result has the first input's type.
 ///
-/// Shapes: any two that broadcast. Integers to an integer power wrap; a negative power is computed
-/// as a float and truncated.
+/// Shapes: any two that broadcast. Integers to an integer power wrap; a negative power, and one that
+/// is a float, is computed as a float, truncated, and limited to the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pow;
 
-fn integer_power(base: i128, exponent: i128) -> i128 {
+fn integer_power(base: i128, exponent: i128, range: (i128, i128)) -> i128 {
     let Ok(mut left) = u64::try_from(exponent) else {
-        #[allow(clippy::cast_precision_loss, reason = "only 1 and -1 have non-zero results")]
-        return (base as f64).powf(exponent as f64) as i128;
+        #[allow(clippy::cast_precision_loss, reason = "only -1, 0 and 1 have non-zero results")]
+        return ((base as f64).powf(exponent as f64) as i128).clamp(range.0, range.1);
     };
     let mut result = 1_i128;
     let mut square = base;
@@ -63,16 +63,18 @@ impl Operator for Pow {
         let shape = broadcast_shapes(base.shape(), exponent.shape())?;
         let a = TensorValues::read(&broadcast(base, &shape)?)?;
         let b = TensorValues::read(&broadcast(exponent, &shape)?)?;
+        let range = integer_range(base.dtype()).unwrap_or_default();
         let values = match (a, b) {
             (TensorValues::Integers(a), TensorValues::Integers(b)) => TensorValues::Integers(
-                a.into_iter().zip(b).map(|(a, b)| integer_power(a, b)).collect(),
+                a.into_iter().zip(b).map(|(a, b)| integer_power(a, b, range)).collect(),
             ),
             (a, b) => {
                 let integer = matches!(a, TensorValues::Integers(_));
                 let pairs = as_floats(a).into_iter().zip(as_floats(b));
                 let powers = pairs.map(|(a, b)| a.powf(b));
                 if integer {
-                    TensorValues::Integers(powers.map(|v| v as i128).collect())
+                    let limited = powers.map(|v| (v as i128).clamp(range.0, range.1));
+                    TensorValues::Integers(limited.collect())
                 } else {
                     TensorValues::Floats(powers.collect())
                 }
@@ -102,8 +104,11 @@ mod tests {
 
     #[test]
     fn integer_powers_wrap_and_negative_ones_truncate() {
-        let base = Tensor::vector(vec![2_i32, 3, 2, -1, 1]);
-        let exponent = Tensor::vector(vec![31_i32, 3, -1, -3, -9]);
-        assert_eq!(run(base, exponent), Tensor::vector(vec![i32::MIN, 27, 0, -1, 1]));
+        let base = Tensor::vector(vec![2_i32, 3, 2, -1, 1, 0]);
+        let exponent = Tensor::vector(vec![31_i32, 3, -1, -3, -9, -1]);
+        assert_eq!(run(base, exponent), Tensor::vector(vec![i32::MIN, 27, 0, -1, 1, i32::MAX]));
+        let base = Tensor::vector(vec![10_i32, -10]);
+        let exponent = Tensor::vector(vec![99.0_f32, 99.0]);
+        assert_eq!(run(base, exponent), Tensor::vector(vec![i32::MAX, i32::MIN]));
     }
 }

@@ -36,6 +36,15 @@ impl MaxPool {
         Ok(Box::new(Self { window, column_major: false, indices: false }))
     }
 
+    /// Reads the attributes of `MaxPool` of domain `com.microsoft.nchwc`, which has one output.
+    pub(crate) fn parse_channels_first(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let window = PoolWindow::read(context, false)?;
+        context.attributes.ignore("storage_order");
+        Ok(Box::new(Self { window, column_major: false, indices: false }))
+    }
+
     /// The number of an element of a plane in the second output.
     fn number(&self, at: usize, spatial: &[usize]) -> usize {
         if !self.column_major {

@@ -88,17 +88,23 @@ fn saturated(
     values: impl Iterator<Item = f32>,
     overflow: OverflowRule,
 ) -> Result<Tensor, OpError> {
-    // A cast of a float to an integer saturates.
+    // A cast of a float to an integer saturates. A NaN becomes the lowest number, as in ONNX Runtime.
     Ok(match dtype {
-        DataType::Int8 => Tensor::from_vec(shape, values.map(|v| v as i8).collect())?,
+        DataType::Int8 => {
+            let low = f32::from(i8::MIN);
+            Tensor::from_vec(shape, values.map(|v| v.max(low) as i8).collect())?
+        }
         DataType::Uint8 => Tensor::from_vec(shape, values.map(|v| v as u8).collect())?,
-        DataType::Int16 => Tensor::from_vec(shape, values.map(|v| v as i16).collect())?,
+        DataType::Int16 => {
+            let low = f32::from(i16::MIN);
+            Tensor::from_vec(shape, values.map(|v| v.max(low) as i16).collect())?
+        }
         DataType::Uint16 => Tensor::from_vec(shape, values.map(|v| v as u16).collect())?,
         DataType::Small(small) => {
             let narrowing = NarrowingRule { overflow, ..NarrowingRule::default() };
             let code = |value: f32| match small.integer_range() {
                 Some((low, high)) => {
-                    let limited = value.clamp(low.into(), high.into());
+                    let limited = value.max(low.into()).min(high.into());
                     small.encode_integer(limited as i128, narrowing)
                 }
                 None => small.encode(value.into(), narrowing),
@@ -238,6 +244,15 @@ impl Operator for DynamicQuantizeLinear {
 mod tests {
     use super::*;
     use crate::ops::testing::{attributes, int, one, run, tensor};
+
+    #[test]
+    fn a_nan_becomes_the_lowest_number() {
+        let data = tensor(&[1], &[f32::NAN]);
+        let unit = Tensor::scalar(1_f32);
+        let zero = Tensor::scalar(5_i8);
+        let found = one("QuantizeLinear", 13, &attributes([]), &[&data, &unit, &zero]);
+        assert_eq!(found, tensor(&[1], &[-128_i8]));
+    }
 
     #[test]
     fn values_round_to_even_and_saturate() {

@@ -166,6 +166,25 @@ pub(super) struct RecurrentState {
     pub(super) hidden: Vec<f64>,
     /// The cell state; unused but by `LSTM`.
     pub(super) cell: Vec<f64>,
+    /// Numbers that a cell reads beside its input, zeros at first; empty but for `AttnLSTM`.
+    pub(super) beside: Vec<f64>,
+    /// The number of the sequence.
+    pub(super) sequence: usize,
+}
+
+/// Widths of an operator's cell.
+pub(super) struct CellWidths {
+    /// Gates of a cell.
+    pub(super) gates: usize,
+    /// Numbers that it reads beside its input.
+    pub(super) beside: usize,
+}
+
+impl CellWidths {
+    /// Returns the widths of a cell that reads its input alone.
+    pub(super) fn plain(gates: usize) -> Self {
+        Self { gates, beside: 0 }
+    }
 }
 
 /// Shapes of a run.
@@ -263,7 +282,7 @@ impl RecurrentAttributes {
         x: &Tensor,
         w: &Tensor,
         r: &Tensor,
-        gates: usize,
+        cell: &CellWidths,
     ) -> Result<RecurrentSizes, OpError> {
         let (&[steps, batch, input], &[_, _, hidden]) = (x.shape(), r.shape()) else {
             return Err(OpError::new(format!(
@@ -273,8 +292,9 @@ impl RecurrentAttributes {
             )));
         };
         let passes = self.direction.count();
+        let CellWidths { gates, beside } = *cell;
         let rows = gates.saturating_mul(hidden);
-        let fits = w.shape() == [passes, rows, input]
+        let fits = w.shape() == [passes, rows, input.saturating_add(beside)]
             && r.shape() == [passes, rows, hidden]
             && self.hidden_size.is_none_or(|size| size == hidden);
         if !fits {
@@ -307,7 +327,7 @@ impl RecurrentAttributes {
     pub(super) fn run(
         &self,
         inputs: OperatorInputs<'_, Tensor>,
-        gates: usize,
+        widths: &CellWidths,
         cell: Option<&Tensor>,
         p: Option<&Tensor>,
         step: &dyn Fn(&RecurrentPass<'_>, &[f64], &RecurrentState) -> RecurrentState,
@@ -317,10 +337,11 @@ impl RecurrentAttributes {
         let x = if self.batch_first { x.permute(&[1, 0, 2])? } else { x.clone() };
         let w = inputs.required(1)?;
         let r = inputs.required(2)?;
-        let sizes = self.sizes(&x, w, r, gates)?;
+        let sizes = self.sizes(&x, w, r, widths)?;
         let RecurrentSizes { steps, batch, input, hidden } = sizes;
         let passes = self.direction.count();
-        let rows = gates * hidden;
+        let rows = widths.gates * hidden;
+        let columns = input + widths.beside;
         let biases = match inputs.optional(3) {
             None => vec![0.0; passes * 2 * rows],
             Some(b) => {
@@ -349,7 +370,7 @@ impl RecurrentAttributes {
             let part = |len: usize| number * len..(number + 1) * len;
             let pass = RecurrentPass {
                 number,
-                w: &w[part(rows * input)],
+                w: &w[part(rows * columns)],
                 r: &r[part(rows * hidden)],
                 b: &biases[part(2 * rows)],
                 p: if p.is_some() { &peepholes[part(3 * hidden)] } else { &[] },
@@ -360,6 +381,8 @@ impl RecurrentAttributes {
                 let mut state = RecurrentState {
                     hidden: first[here.clone()].to_vec(),
                     cell: first_cell[here.clone()].to_vec(),
+                    beside: vec![0.0; widths.beside],
+                    sequence,
                 };
                 for turn in 0..length {
                     let reversed = self.direction.is_reversed(number);
@@ -399,7 +422,7 @@ pub(super) fn product(weights: &[f64], gate: usize, len: usize, vector: &[f64]) 
         .collect()
 }
 
-fn expect_shape(name: &str, tensor: &Tensor, shape: &[usize]) -> Result<(), OpError> {
+pub(super) fn expect_shape(name: &str, tensor: &Tensor, shape: &[usize]) -> Result<(), OpError> {
     if tensor.shape() == shape {
         return Ok(());
     }

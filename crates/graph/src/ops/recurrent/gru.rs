@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
+use super::cell::{CellWidths, RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -66,7 +66,7 @@ impl Operator for Gru {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let step =
             |pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState| self.step(pass, x, state);
-        let mut results = self.recurrence.run(inputs, 3, None, None, &step)?;
+        let mut results = self.recurrence.run(inputs, &CellWidths::plain(3), None, None, &step)?;
         results.truncate(2);
         Ok(results)
     }

@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
+use super::cell::{CellWidths, RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -30,7 +30,12 @@ impl Lstm {
         Ok(Self { recurrence, input_forget })
     }
 
-    fn step(&self, pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState) -> RecurrentState {
+    pub(super) fn step(
+        &self,
+        pass: &RecurrentPass<'_>,
+        x: &[f64],
+        state: &RecurrentState,
+    ) -> RecurrentState {
         let len = state.hidden.len();
         let gates: Vec<Vec<f64>> = (0..4)
             .map(|gate| {
@@ -70,7 +75,9 @@ impl Operator for Lstm {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let cell = inputs.optional(6);
         let peepholes = inputs.optional(7);
-        self.recurrence.run(inputs, 4, cell, peepholes, &|pass, x, state| self.step(pass, x, state))
+        self.recurrence.run(inputs, &CellWidths::plain(4), cell, peepholes, &|pass, x, state| {
+            self.step(pass, x, state)
+        })
     }
 }
 

@@ -1,10 +1,12 @@
 //! Recurrent networks.
 
+mod attention_lstm;
 mod cell;
 mod gru;
 mod lstm;
 mod rnn;
 
+pub use attention_lstm::AttentionLstm;
 pub use cell::{CellActivation, RecurrentAttributes, RecurrentDirection};
 pub use gru::Gru;
 pub use lstm::Lstm;

@@ -2,7 +2,7 @@
 
 use galatea_tensor::Tensor;
 
-use super::cell::{RecurrentAttributes, RecurrentPass, RecurrentState, product};
+use super::cell::{CellWidths, RecurrentAttributes, RecurrentPass, RecurrentState, product};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Operator, OperatorInputs, ParseContext};
@@ -42,7 +42,7 @@ impl Operator for Rnn {
     fn reference(&self, inputs: OperatorInputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let step =
             |pass: &RecurrentPass<'_>, x: &[f64], state: &RecurrentState| self.step(pass, x, state);
-        let mut results = self.recurrence.run(inputs, 1, None, None, &step)?;
+        let mut results = self.recurrence.run(inputs, &CellWidths::plain(1), None, None, &step)?;
         results.truncate(2);
         Ok(results)
     }

@@ -87,15 +87,15 @@ impl ReduceKind {
     }
 
     /// Returns the value and fold of [`ReduceKind::float`] for integers; `None` for a kind that is
-    /// computed as a float.
+    /// computed as a float. Results that the type cannot hold become its ends, as in ONNX Runtime.
     fn integer(self, range: (i128, i128)) -> Option<IntegerFold> {
         Some(match self {
-            Self::Sum | Self::Mean => (0, |a, x| a.wrapping_add(x)),
-            Self::Prod => (1, |a, x| a.wrapping_mul(x)),
+            Self::Sum | Self::Mean => (0, |a, x| a.saturating_add(x)),
+            Self::Prod => (1, |a, x| a.saturating_mul(x)),
             Self::Max => (range.0, |a, x| a.max(x)),
             Self::Min => (range.1, |a, x| a.min(x)),
-            Self::L1 => (0, |a, x| a.wrapping_add(x.abs())),
-            Self::SumSquare => (0, |a, x| a.wrapping_add(x.wrapping_mul(x))),
+            Self::L1 => (0, |a, x| a.saturating_add(x.abs())),
+            Self::SumSquare => (0, |a, x| a.saturating_add(x.saturating_mul(x))),
             Self::L2 | Self::LogSum | Self::LogSumExp => return None,
         })
     }
@@ -179,7 +179,8 @@ impl Reduce {
         let range = integer_range(dtype).unwrap_or_default();
         let Some((start, join)) = self.kind.integer(range) else {
             let floats: Vec<f64> = all.iter().map(|&v| v as f64).collect();
-            return Ok(self.floats(&floats, buckets).into_iter().map(|v| v as i128).collect());
+            let results = self.floats(&floats, buckets).into_iter();
+            return Ok(results.map(|v| (v as i128).clamp(range.0, range.1)).collect());
         };
         let mut totals = buckets.fold(all, start, join);
         if self.kind == ReduceKind::Mean && !totals.is_empty() {
@@ -189,7 +190,7 @@ impl Reduce {
                 *total = total.checked_div(size).ok_or_else(empty)?;
             }
         }
-        Ok(totals)
+        Ok(totals.into_iter().map(|total| total.clamp(range.0, range.1)).collect())
     }
 }
 
@@ -316,6 +317,11 @@ mod tests {
     fn integers_stay_integers_and_no_elements_have_a_result() {
         let x = Tensor::vector(vec![i64::MAX - 1, 1]);
         assert_eq!(one("ReduceSum", 13, &attributes([]), &[&x]), Tensor::vector(vec![i64::MAX]));
+        let ends = Tensor::vector(vec![i32::MAX, 7]);
+        for name in ["ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1"] {
+            let found = one(name, 13, &attributes([]), &[&ends]);
+            assert_eq!(found, Tensor::vector(vec![i32::MAX]), "{name}");
+        }
         let empty = tensor::<i32>(&[0, 2], &[]);
         let axes = Tensor::vector(vec![0_i64]);
         let max = one("ReduceMax", 20, &attributes([]), &[&empty, &axes]);

@@ -101,6 +101,23 @@ impl Resize {
         Ok(Box::new(Self { scales, scales_input: None, ..simple }))
     }
 
+    /// `Upsample` of domain `com.microsoft.nchwc`, by whole numbers.
+    pub(crate) fn parse_blocked(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let scales = context.attributes.ints("scales")?;
+        let scales = scales.ok_or_else(|| OpError::new("attribute 'scales' is missing"))?;
+        let scales = bounds::lengths(&scales, "attribute 'scales'")?;
+        #[allow(clippy::cast_precision_loss, reason = "images do not grow as much")]
+        let scales = Some(scales.into_iter().map(|scale| scale as f64).collect());
+        let names = ["asymmetric", "align_corners", "half_pixel"];
+        let coordinates =
+            [CoordinateMode::Asymmetric, CoordinateMode::AlignCorners, CoordinateMode::HalfPixel]
+                [context.attributes.choice("coordinate_transformation_mode", &names, 0)?];
+        let simple = Self::simple(context, NearestMode::Floor)?;
+        Ok(Box::new(Self { scales, coordinates, scales_input: None, ..simple }))
+    }
+
     /// `Upsample` of opset 9.
     pub(super) fn parse_upsample(
         context: &mut ParseContext<'_>,

@@ -54,7 +54,12 @@ pub(super) fn numbers(dtype: DataType, shape: &[usize], all: Vec<f64>) -> Result
     if dtype.is_float() {
         return from_floats(dtype, shape, all);
     }
-    from_integers(dtype, shape, &all.into_iter().map(|value| value as i128).collect::<Vec<_>>())
+    // In single precision the top of a window is exactly 1.
+    from_integers(
+        dtype,
+        shape,
+        &all.into_iter().map(|value| value as f32 as i128).collect::<Vec<_>>(),
+    )
 }
 
 impl Operator for CosineWindow {

@@ -195,8 +195,8 @@ fn clip(view: &CpuNodeView<'_>, op: &Clip) -> Result<ActivationFunction, String>
             other => Err(format!("a bound of {} elements", other.len())),
         }
     };
-    let min = bound(1, op.min, f32::NEG_INFINITY)?;
-    let max = bound(2, op.max, f32::INFINITY)?;
+    let min = bound(1, op.min, f32::MIN)?;
+    let max = bound(2, op.max, f32::MAX)?;
     if min > max || min.is_nan() || max.is_nan() {
         return Err(format!("bounds {min} and {max}"));
     }
