@@ -157,6 +157,38 @@ def test_kernels_are_measured_while_a_server_is_idle(program, start, tmp_path):
     assert sum('"another chip' in line for line in file.read_text().splitlines()) == len(records)
 
 
+def written(server):
+    """The text that the sample checkpoint `chat` writes, which is the same each time."""
+    body = json.dumps({"model": "chat", "prompt": "The capital", "max_tokens": 12, "temperature": 0}).encode()
+    request = urllib.request.Request(f"http://{server.http}/v1/completions", data=body,
+                                     headers={"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())["choices"][0]["text"]
+
+
+def test_kernels_of_a_checkpoint_are_measured_while_a_server_is_idle(start, tmp_path):
+    models = tmp_path / "models"
+    shutil.copytree(SAMPLES / "chat", models / "chat")
+    (models / "chat" / "metal_config.json").write_text(
+        json.dumps({"enable_auto_tuning": True, "auto_tuning_seconds": 10}))
+    arguments = ["--model-repository", models, "--provider=cpu", "--auto-tuning-share=1", "--cache-dir", tmp_path / "cache"]
+    server = start(*arguments)
+    before = written(server)
+    until(lambda: tuning(server, "chat").get("settled") == 1, "the end of the measurements")
+    found = tuning(server, "chat")
+    assert found["measured_total"] > 0 and 0 < found["seconds_total"] <= 11, found
+    assert found["records"] == found["measured_total"], found
+    # Other kernels add in another order, which changes no word of this text.
+    assert written(server) == before
+    assert server.stop() == 0
+    assert any("measured" in line and "while the server was idle" in line for line in server.log)
+    # The next start finds the records.
+    again = start(*arguments)
+    written(again)
+    until(lambda: tuning(again, "chat").get("settled") == 1, "the look at the records")
+    assert tuning(again, "chat")["records"] >= found["records"]
+
+
 def test_nothing_is_measured_under_load(start, tmp_path):
     server = start(*digits(tmp_path / "models", {"enable_auto_tuning": True}), "--cache-dir", tmp_path / "cache")
     end = time.monotonic() + 4
