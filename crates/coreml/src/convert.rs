@@ -36,7 +36,8 @@ pub struct NewFunction<'g> {
 /// Writes a graph as a program.
 ///
 /// # Errors
-/// Fails when the graph is wrong, or a node has no form in a program; the error has all of these.
+/// Fails when the graph is wrong, when the options name a result that no node has, or when a node has no form in a
+/// program; the error has all of these nodes.
 pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, ConvertError> {
     convert_functions([NewFunction { name: MAIN, graph, states: &[] }], options)
 }
@@ -54,8 +55,10 @@ pub fn convert_functions<'g>(
     let mut shared = SharedConstants::default();
     let mut program = mil::MilProgram { functions: OrderedMap::new() };
     let mut described = Vec::new();
+    let mut unknown: Vec<&str> = options.islands.iter().map(String::as_str).collect();
     for one in functions {
         let (mut function, description, _) = function(&one, options, float)?;
+        forget_results(&mut unknown, one.graph, options)?;
         shared.share(&mut function.block);
         if program.functions.insert(one.name.to_owned(), function).is_some() {
             let text = format!("two functions are called '{}'", one.name);
@@ -63,7 +66,32 @@ pub fn convert_functions<'g>(
         }
         described.push(description);
     }
+    if let Some(name) = unknown.first() {
+        let text = format!(
+            "islands: '{name}' found, expected the first result of a node; named_islands finds nodes by their names and \
+             operators"
+        );
+        return Err(ConvertError::Graph(text));
+    }
     packaged(program, described, options)
+}
+
+/// Takes the first results of a graph's nodes out of a list, as the graph is and as it is prepared.
+fn forget_results(
+    names: &mut Vec<&str>,
+    graph: &Graph,
+    options: &ConvertOptions,
+) -> Result<(), ConvertError> {
+    let has = |graph: &Graph, name: &str| {
+        let found = graph.find_value(name);
+        found.is_some() && graph.nodes.iter().any(|node| node.output(0) == found)
+    };
+    names.retain(|name| !has(graph, name));
+    if !names.is_empty() {
+        let (prepared, _) = prepared(graph, options)?;
+        names.retain(|name| !has(&prepared, name));
+    }
+    Ok(())
 }
 
 /// Functions as a package.

@@ -273,6 +273,23 @@ fn inputs_and_outputs_beyond_fp16_pass_through_islands() {
 }
 
 #[test]
+fn an_island_that_is_no_result_of_a_node_is_refused() {
+    let graph = digits();
+    let first = graph.nodes[0].output(0).map(|id| graph.value(id).name.clone()).unwrap();
+    for (name, is_known) in [(first.as_str(), true), ("Conv", false), ("nothing", false)] {
+        let islands = [name.to_owned()].into_iter().collect();
+        let made = convert(&graph, &ConvertOptions { islands, ..ConvertOptions::default() });
+        match made {
+            Ok(_) => assert!(is_known, "{name}"),
+            Err(error) => {
+                let said = format!("islands: '{name}' found, expected the first result of a node");
+                assert!(!is_known && error.to_string().starts_with(&said), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn islands_may_be_named() {
     let graph = chain(&[2, 2], &[("Mul", "square", None), ("Sqrt", "y", None)]);
     let options = ConvertOptions::default();
