@@ -13,12 +13,14 @@
 
 mod ab_tests;
 mod backend_names;
+mod config_effects;
 mod control;
 mod core;
 mod core_ml;
 mod instance_updates;
 mod interrupts;
 mod latency_targets;
+mod llm_arguments;
 mod messages;
 mod metal_config;
 mod namespaces;

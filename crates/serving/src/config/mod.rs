@@ -28,7 +28,7 @@ use galatea_tensor::DataType;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 pub use complete::{DEFAULT_MAX_BATCH_SIZE, complete};
-pub use idle_fields::{IdleField, idle_fields};
+pub use idle_fields::{IdleField, ServerAbilities, idle_fields, idle_here};
 pub use inference::ModelConfig;
 pub use json::{from_json, to_json};
 pub(crate) use lenient_json::parse as parse_json;

@@ -18,7 +18,7 @@ use crate::backend::{BackendModel, HostLink, ModelBackend, ModelFiles, Placement
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::config::{self, IdleField, InstanceDefaults, MetalConfig, ModelConfig};
+use crate::config::{self, IdleField, InstanceDefaults, MetalConfig, ModelConfig, ServerAbilities};
 use crate::ensemble::{EnsemblePlan, ServedEnsemble};
 use crate::error::{ErrorCode, ServingError};
 use crate::latency::LatencyRecorder;
@@ -237,7 +237,13 @@ impl Core {
         };
         config::normalise_instances(config, defaults);
         config::validate_instances(config, self.options.gpus)?;
-        for IdleField { field, reason } in config::idle_fields(config) {
+        let server = ServerAbilities {
+            response_cache: self.cache.is_some(),
+            rate_limits: self.options.rate_limits.is_some(),
+            histograms: self.options.latencies.histograms,
+        };
+        let idle = config::idle_fields(config).into_iter().chain(config::idle_here(config, server));
+        for IdleField { field, reason } in idle {
             tracing::info!(model = %config.name, field, "this field has no effect here: {reason}");
         }
         Ok(())

@@ -176,6 +176,20 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
     assert_eq!(level("metal", ""), SessionOptions::default().optimise);
 }
 
+#[test]
+fn the_level_of_the_graph_says_how_far_it_is_rewritten() {
+    let level = |text: &str| {
+        let config = from_text(&format!("name: 'a' {text}")).unwrap();
+        let base = SessionOptions::default();
+        let cpu = [provider("cpu")];
+        let options = session_options(&base, &cpu, &files(config), POLICY, ModelFormat::Onnx);
+        options.unwrap().optimise
+    };
+    assert_eq!(level("optimization { graph { level: -1 } }"), OptimiseLevel::O1);
+    assert_eq!(level("optimization { graph { level: 1 } }"), OptimiseLevel::O2);
+    assert_eq!(level("optimization { graph { level: 0 } }"), OptimiseLevel::O3);
+}
+
 fn asking(metal: &str) -> ModelFiles {
     let config = ModelConfig { name: "a".to_owned(), ..ModelConfig::default() };
     let metal = MetalConfig::parse(metal, MetalSource::Parameter).unwrap();
