@@ -1,9 +1,12 @@
 //! Products of bytes and of BF16 that pass over zeros beside those that do not.
 
-use crate::bf16::{PackedBf16, ZERO_PAIRS, gemm_bf16, passes_over_zeros, sparse_share_bf16};
+use crate::bf16::{
+    ConvBf16, PackedBf16, ZERO_PAIRS, conv_bf16, gemm_bf16, passes_over_zeros, sparse_share_bf16,
+};
+use crate::conv::{ConvParams, ImageBatch};
 use crate::int8::{
-    ByteForm, ColumnScales, Int8Target, PackedInt8, QuantizedBytes, gemm_int8, sparse_share,
-    zero_group,
+    ByteForm, ColumnScales, Int8Conv, Int8ConvWeights, Int8Target, PackedInt8, QuantizedBytes,
+    conv_int8, gemm_int8, sparse_share, zero_group,
 };
 use crate::isa::{Bf16Isa, DotIsa};
 use crate::{
@@ -142,6 +145,92 @@ fn products_in_bf16_are_near_where_zeros_are_passed_over() {
                     assert_eq!(off, None, "{} {m}x{k}x{n} {pattern}", isa.name());
                 }
             }
+        }
+    }
+}
+
+/// A convolution of 24 to 40 channels with windows of so many pixels in height and width, and its zeros.
+fn convolution(side: usize, groups: usize) -> (ConvParams, impl Fn(usize) -> bool) {
+    let params = ConvParams {
+        in_channels: 24 * groups,
+        out_channels: 40 * groups,
+        kernel: [1, side, side],
+        stride: [1, 1, 2],
+        dilation: [1, 1, 1],
+        pads_begin: [0, side / 2, side / 2],
+        pads_end: [0, side / 2, side / 2],
+        groups,
+    };
+    let taps = side * side;
+    // Blocks of channels, the same for all taps but the first.
+    let is_zero = move |at: usize| {
+        let (column, channel, tap) = (at / (24 * taps), at / taps % 24, at % taps);
+        tap > 0 && !(column / 16 + channel / 8).is_multiple_of(3)
+            || side == 1 && !(column / 16 + channel / 8).is_multiple_of(2)
+    };
+    (params, is_zero)
+}
+
+/// An image of 2 × 1 × 7 × 9 pixels.
+const IMAGE: ImageBatch = ImageBatch { batch: 2, size: [1, 7, 9] };
+
+fn pixels(params: &ConvParams) -> usize {
+    IMAGE.batch * params.output_size(IMAGE.size).iter().product::<usize>()
+}
+
+#[test]
+fn convolutions_of_bytes_are_the_same_where_zeros_are_passed_over() {
+    let pool = ThreadPool::new(2);
+    let exec = KernelContext::new(&pool);
+    for (side, groups) in [(1, 1), (3, 1), (3, 2)] {
+        let (params, is_zero) = convolution(side, groups);
+        let x = noise(2 * 7 * 9 * params.in_channels, 5);
+        for (signed, zero) in [(true, 0_i32), (true, 4), (false, 128)] {
+            let stored = if signed { 0 } else { 128 };
+            let mut data = noise(params.out_channels * 24 * side * side, 6);
+            let zeros = data.iter_mut().enumerate().filter(|(at, _)| is_zero(*at));
+            zeros.for_each(|(_, byte)| *byte = stored);
+            for dot in DotIsa::available() {
+                let weights = Int8ConvWeights { data: &data, signed, zeros: &[zero] };
+                let dense = Int8Conv::pack(dot, params, weights, false);
+                let form = ByteForm { signed: false, zero: 100 };
+                let columns = dense.columns(form, &[zero], None, |_| 1.0);
+                let results = [dense.clone(), dense.passing_over_zeros()].map(|packed| {
+                    let mut out = vec![-1; pixels(&params) * params.out_channels];
+                    let bytes = QuantizedBytes { data: &x, signed: false, zero: 100 };
+                    let target = Int8Target::Sums(&mut out);
+                    conv_int8(exec, &packed, bytes, IMAGE, &columns, target);
+                    out
+                });
+                assert!(results[0] == results[1], "{} {params:?} {signed} {zero}", dot.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn convolutions_in_bf16_are_near_where_zeros_are_passed_over() {
+    let pool = ThreadPool::new(2);
+    for (side, groups) in [(1, 1), (3, 1), (3, 2)] {
+        let (params, is_zero) = convolution(side, groups);
+        let x = crate::gemm::test_values(2 * 7 * 9 * params.in_channels, 1);
+        let mut weights = crate::gemm::test_values(params.out_channels * 24 * side * side, 2);
+        let zeros = weights.iter_mut().enumerate().filter(|(at, _)| is_zero(*at));
+        zeros.for_each(|(_, weight)| *weight = 0.0);
+        let dense = ConvBf16::pack(params, &weights);
+        for isa in Isa::available() {
+            let exec = KernelContext { pool: &pool, isa };
+            let results = [dense.clone(), dense.clone().passing_over_zeros()].map(|packed| {
+                let mut y = vec![f32::NAN; pixels(&params) * params.out_channels];
+                let none = GemmEpilogue::default();
+                conv_bf16(exec, &packed, (&x[..]).into(), IMAGE, (&mut y[..]).into(), &none, None);
+                y
+            });
+            let [want, found] = &results;
+            let near = 3e-7 * (24 * side * side + 4) as f32;
+            let mut both = want.iter().zip(found);
+            let off = both.position(|(a, b)| (a - b).abs().is_nan() || (a - b).abs() > near);
+            assert_eq!(off, None, "{} {params:?}", isa.name());
         }
     }
 }

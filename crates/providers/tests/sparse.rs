@@ -166,6 +166,67 @@ fn zeros_of_bytes_are_passed_over_and_results_stay_the_same() {
     }
 }
 
+/// Weights `[out, in, side, side]` whose channels are zero in blocks of 8 times 16.
+fn conv_blocks(out: usize, channels: usize, side: usize, zeros: usize) -> Vec<f32> {
+    let flat = turned(&blocks(&[channels, out], zeros)).to_vec::<f32>().unwrap();
+    let taps = side * side;
+    flat.iter().flat_map(|&w| (0..taps).map(move |tap| w * (tap + 1) as f32 / 9.0)).collect()
+}
+
+#[test]
+fn convolutions_in_bf16_and_of_bytes_pass_over_zeros() {
+    let ending = if multiplies_tiles() { "packed" } else { "sparse" };
+    for (zeros, ending) in [(14, ending), (2, "packed")] {
+        for side in [1, 3] {
+            let mut maker = Maker::new();
+            maker.precision = Precision::Bf16;
+            let values = conv_blocks(96, 64, side, zeros);
+            let weights = Tensor::from_vec(&[96, 64, side, side], values).unwrap();
+            let (x, w) = (maker.input("x", floats(&[2, 64, 9, 7], 1)), maker.constant(weights));
+            let y = maker.node("Conv", &[], &[x, w], 1);
+            assert_kernel(&maker.check_within(&y, 0.1), &format!("conv-bf16-{ending}"));
+        }
+    }
+    let ending = if multiplies_tiles() { "" } else { "-sparse" };
+    for (zeros, ending) in [(14, ending), (2, "")] {
+        for side in [1, 3] {
+            let mut maker = Maker::new();
+            maker.graph.opsets.insert(String::new(), 21);
+            let codes = conv_blocks(96, 64, side, zeros).into_iter().map(|w| (w * 100.0) as i8);
+            let weights = Tensor::from_vec(&[96, 64, side, side], codes.collect()).unwrap();
+            let image = (0..2 * 64 * 9 * 7).map(|at| (at * 37 % 251) as u8).collect::<Vec<u8>>();
+            let x = maker.input("x", Tensor::from_vec(&[2, 64, 9, 7], image).unwrap());
+            let w = maker.constant(weights);
+            let zero = maker.constant(Tensor::scalar(7_u8));
+            let y = maker.node("ConvInteger", &[], &[x, w, zero], 1);
+            let kernel = format!("conv_integer-int8_int32{ending}");
+            assert_kernel(&maker.check_within(&y, 0.0), &kernel);
+        }
+    }
+}
+
+#[test]
+fn a_product_with_an_activation_passes_over_zeros_too() {
+    let dense = multiplies_tiles();
+    let bf16 = if dense { "fused_gemm-bf16-packed" } else { "fused_gemm-bf16-sparse" };
+    for (precision, kernel) in [(Precision::Fp32, "fused_gemm-f32-sparse"), (Precision::Bf16, bf16)]
+    {
+        let mut maker = Maker::new();
+        maker.precision = precision;
+        let x = maker.input("x", floats(&[9, 96], 1));
+        let w = maker.constant(turned(&blocks(&[96, 80], 12)));
+        let bias = maker.constant(floats(&[80], 3));
+        let relu = AttributeValue::String("Relu".into());
+        let attributes = [
+            ("transB", AttributeValue::Int(1)),
+            ("alpha", AttributeValue::Float(0.5)),
+            ("activation", relu),
+        ];
+        let y = maker.node("com.microsoft:FusedGemm", &attributes, &[x, w, bias], 1);
+        assert_kernel(&maker.check_within(&y, 3e-2), kernel);
+    }
+}
+
 /// Answers with the candidate of that name.
 #[derive(Debug)]
 struct NamedCandidate(&'static str);

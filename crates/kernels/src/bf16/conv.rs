@@ -76,6 +76,14 @@ impl ConvBf16 {
         (all.elements() == at).then_some(Self { params, groups })
     }
 
+    /// Lets the convolution pass over pairs of terms that are zero in 16 output channels, as
+    /// [`PackedBf16::passing_over_zeros`] does.
+    #[must_use]
+    pub fn passing_over_zeros(self) -> Self {
+        let groups = self.groups.into_iter().map(PackedBf16::passing_over_zeros).collect();
+        Self { groups, ..self }
+    }
+
     /// The packed weights, in parts that are whole numbers of cache lines.
     #[must_use]
     pub fn data(&self) -> Vec<&[f32]> {

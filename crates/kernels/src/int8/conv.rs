@@ -135,6 +135,19 @@ impl Int8Conv {
         }
     }
 
+    /// Lets the convolution pass over groups of terms that are zero in a vector of output channels, as
+    /// [`PackedInt8::passing_over_zeros`] does. Without effect on depthwise weights.
+    #[must_use]
+    pub fn passing_over_zeros(self) -> Self {
+        let weights = match self.weights {
+            PackedInt8ConvWeights::Dense(groups) => PackedInt8ConvWeights::Dense(
+                groups.into_iter().map(PackedInt8::passing_over_zeros).collect(),
+            ),
+            depthwise @ PackedInt8ConvWeights::Depthwise(_) => depthwise,
+        };
+        Self { weights, ..self }
+    }
+
     /// The constants.
     #[must_use]
     pub fn params(&self) -> &ConvParams {

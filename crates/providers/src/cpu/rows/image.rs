@@ -21,6 +21,7 @@ use galatea_runtime::Precision;
 use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 use galatea_tensor::DataType;
 
+use super::conv_zeros::supports_bf16_zeros;
 use super::elementwise::fused;
 use crate::cpu::{
     Bf16Operands, CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, WeightBytes, packing,
@@ -32,6 +33,17 @@ const CONV_BF16: CpuKernelRow = CpuKernelRow {
     ops: &["Conv"],
     supports: supports_bf16,
     build: |view| conv_bf16_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
+};
+
+/// The same, passing over zeros.
+const CONV_BF16_SPARSE: CpuKernelRow = CpuKernelRow {
+    name: "conv-bf16-sparse",
+    supports: |view| {
+        supports_bf16(view)?;
+        supports_bf16_zeros(view, view.operator::<Conv>()?)
+    },
+    build: |view| conv_bf16_sparse_kernel(view, view.operator::<Conv>()?, ActivationFunction::None),
+    ..CONV_BF16
 };
 
 const CONV: CpuKernelRow = CpuKernelRow {
@@ -84,6 +96,21 @@ const GLOBAL_POOL: CpuKernelRow = CpuKernelRow {
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
+    CONV_BF16_SPARSE,
+    CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_BF16_SPARSE },
+    CpuKernelRow {
+        name: "fused_conv-bf16-sparse",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedConv"],
+        supports: |view| {
+            supports_bf16(view)?;
+            supports_bf16_zeros(view, &view.operator::<FusedConv>()?.conv)
+        },
+        build: |view| {
+            let op = view.operator::<FusedConv>()?;
+            conv_bf16_sparse_kernel(view, &op.conv, fused(op.activation))
+        },
+    },
     CONV_BF16,
     CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_BF16 },
     CpuKernelRow {
@@ -187,7 +214,7 @@ pub(super) fn supports_conv(view: &CpuNodeView<'_>) -> Result<(), String> {
 fn supports_sparse(view: &CpuNodeView<'_>, op: &Conv) -> Result<(), String> {
     supports_conv(view)?;
     if view.precision == Precision::Bf16 {
-        return Err("sparse convolutions are computed in FP32".into());
+        return Err("convolutions in BF16 pass over zeros by a kernel of their own".into());
     }
     let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
     let none = vec![0; shape.len().saturating_sub(2)];
@@ -224,6 +251,20 @@ fn conv_bf16_kernel(
     let none = vec![0; shape.len().saturating_sub(2)];
     let params = conv_params(op, &shape, &none, &none)?;
     let packed = PackedImageWeights::Bf16(packing::convolution_bf16(view, 1, params)?);
+    Ok(Box::new(CpuConvKernel { op: op.clone(), activation, shape, packed }))
+}
+
+/// The same, passing over zeros of the weights.
+fn conv_bf16_sparse_kernel(
+    view: &CpuNodeView<'_>,
+    op: &Conv,
+    activation: ActivationFunction,
+) -> Result<Box<dyn CpuKernel>, String> {
+    let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
+    let none = vec![0; shape.len().saturating_sub(2)];
+    let params = conv_params(op, &shape, &none, &none)?;
+    let packed = packing::convolution_bf16(view, 1, params)?.passing_over_zeros();
+    let packed = PackedImageWeights::Bf16(packed);
     Ok(Box::new(CpuConvKernel { op: op.clone(), activation, shape, packed }))
 }
 

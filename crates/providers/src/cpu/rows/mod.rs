@@ -7,6 +7,7 @@ mod block_mat_mul;
 mod blocks;
 mod chain;
 mod conv_chain;
+mod conv_zeros;
 mod elementwise;
 mod gated;
 mod image;

@@ -19,6 +19,7 @@ use galatea_kernels::{Isa, KernelContext};
 use galatea_tensor::Tensor;
 
 use super::CONTRIB_DOMAIN;
+use super::conv_zeros::supports_byte_zeros;
 use super::image::{ImageShape, leading, ones};
 use super::quantized::{
     QuantizedResult, byte_type, constant_scale, constant_zero, is_signed, limits, zero_in,
@@ -52,7 +53,57 @@ const QLINEAR_CONV: CpuKernelRow = CpuKernelRow {
             Ok(())
         }
     },
-    build: |view| qlinear_conv(view, &view.operator::<QLinearConv>()?.conv, None),
+    build: |view| {
+        qlinear_conv(view, &view.operator::<QLinearConv>()?.conv, None, WeightZeros::Multiplied)
+    },
+};
+
+/// The same, passing over zeros of the weights.
+const QLINEAR_CONV_SPARSE: CpuKernelRow = CpuKernelRow {
+    name: "qlinear_conv-int8-sparse",
+    supports: |view| {
+        (QLINEAR_CONV.supports)(view)?;
+        supports_byte_zeros(view, &view.operator::<QLinearConv>()?.conv, 3)
+    },
+    build: |view| {
+        qlinear_conv(view, &view.operator::<QLinearConv>()?.conv, None, WeightZeros::PassedOver)
+    },
+    ..QLINEAR_CONV
+};
+
+const QLINEAR_CONV_ADD: CpuKernelRow = CpuKernelRow {
+    name: "qlinear_conv_add-int8",
+    domain: GALATEA_DOMAIN,
+    ops: &["QLinearConvAdd"],
+    supports: |view| {
+        (QLINEAR_CONV.supports)(view)?;
+        let conv = &view.operator::<QLinearConvAdd>()?.conv;
+        if !conv.channels_last || conv.group != 1 {
+            return Err("the kernel sums images with the channels last, and one group".into());
+        }
+        same_type(view, SUMMAND, 11)?;
+        byte_type(view.input(SUMMAND).map(|fact| fact.dtype))?;
+        byte_type(view.output(0).map(|fact| fact.dtype))?;
+        view.floats(&[10, 12])?;
+        constant_scale(view, 10)?;
+        constant_zero(view, 11)?;
+        constant_scale(view, 12)?;
+        constant_zero(view, 13).map(drop)
+    },
+    build: |view| qlinear_conv_add(view, WeightZeros::Multiplied),
+};
+
+const CONV_INTEGER: CpuKernelRow = CpuKernelRow {
+    name: "conv_integer-int8_int32",
+    domain: ONNX_DOMAIN,
+    ops: &["ConvInteger"],
+    supports: |view| {
+        supports_conv(view, 0, 1)?;
+        same_type(view, 0, 2)?;
+        same_type(view, 1, 3)?;
+        zero_points(view, 3).map(drop)
+    },
+    build: |view| conv_integer(view, WeightZeros::Multiplied),
 };
 
 const MAX_POOL: CpuKernelRow = CpuKernelRow {
@@ -71,65 +122,72 @@ const MAX_POOL: CpuKernelRow = CpuKernelRow {
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
+    QLINEAR_CONV_SPARSE,
+    CpuKernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV_SPARSE },
     QLINEAR_CONV,
     CpuKernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV },
     CpuKernelRow {
-        name: "qlinear_conv_add-int8",
-        domain: GALATEA_DOMAIN,
-        ops: &["QLinearConvAdd"],
+        name: "qlinear_conv_add-int8-sparse",
         supports: |view| {
-            (QLINEAR_CONV.supports)(view)?;
-            let conv = &view.operator::<QLinearConvAdd>()?.conv;
-            if !conv.channels_last || conv.group != 1 {
-                return Err("the kernel sums images with the channels last, and one group".into());
-            }
-            same_type(view, SUMMAND, 11)?;
-            byte_type(view.input(SUMMAND).map(|fact| fact.dtype))?;
-            byte_type(view.output(0).map(|fact| fact.dtype))?;
-            view.floats(&[10, 12])?;
-            constant_scale(view, 10)?;
-            constant_zero(view, 11)?;
-            constant_scale(view, 12)?;
-            constant_zero(view, 13).map(drop)
+            (QLINEAR_CONV_ADD.supports)(view)?;
+            supports_byte_zeros(view, &view.operator::<QLinearConvAdd>()?.conv, 3)
         },
-        build: |view| {
-            let signed = |index: usize| {
-                is_signed(view.input(index).ok_or("nothing is known of an input")?.dtype)
-            };
-            let summand = ConvSummand {
-                signed: signed(SUMMAND)?,
-                signed_own: signed(7)?,
-                signed_result: signed(13)?,
-                scale: constant_scale(view, 10)?,
-                zero: constant_zero(view, 11)?,
-                result: (constant_scale(view, 12)?, constant_zero(view, 13)?),
-            };
-            qlinear_conv(view, &view.operator::<QLinearConvAdd>()?.conv, Some(summand))
-        },
+        build: |view| qlinear_conv_add(view, WeightZeros::PassedOver),
+        ..QLINEAR_CONV_ADD
     },
+    QLINEAR_CONV_ADD,
     CpuKernelRow {
-        name: "conv_integer-int8_int32",
-        domain: ONNX_DOMAIN,
-        ops: &["ConvInteger"],
+        name: "conv_integer-int8_int32-sparse",
         supports: |view| {
-            supports_conv(view, 0, 1)?;
-            same_type(view, 0, 2)?;
-            same_type(view, 1, 3)?;
-            zero_points(view, 3).map(drop)
+            (CONV_INTEGER.supports)(view)?;
+            supports_byte_zeros(view, &view.operator::<ConvInteger>()?.conv, 1)
         },
-        build: |view| {
-            let conv = view.operator::<ConvInteger>()?.conv.clone();
-            let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
-            let zeros = zero_points(view, 3)?;
-            QuantizedConvKernel::build(
-                view,
-                QuantizedConvWeights { conv, isa: view.device.isa, weights, zeros, scaled: None },
-            )
-        },
+        build: |view| conv_integer(view, WeightZeros::PassedOver),
+        ..CONV_INTEGER
     },
+    CONV_INTEGER,
     MAX_POOL,
     CpuKernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
 ];
+
+/// Treatment of weights that are zero in groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WeightZeros {
+    /// They are multiplied like the others.
+    Multiplied,
+    /// Groups of them are left out.
+    PassedOver,
+}
+
+fn qlinear_conv_add(
+    view: &CpuNodeView<'_>,
+    weight_zeros: WeightZeros,
+) -> Result<Box<dyn CpuKernel>, String> {
+    let signed =
+        |index: usize| is_signed(view.input(index).ok_or("nothing is known of an input")?.dtype);
+    let summand = ConvSummand {
+        signed: signed(SUMMAND)?,
+        signed_own: signed(7)?,
+        signed_result: signed(13)?,
+        scale: constant_scale(view, 10)?,
+        zero: constant_zero(view, 11)?,
+        result: (constant_scale(view, 12)?, constant_zero(view, 13)?),
+    };
+    let conv = &view.operator::<QLinearConvAdd>()?.conv;
+    qlinear_conv(view, conv, Some(summand), weight_zeros)
+}
+
+fn conv_integer(
+    view: &CpuNodeView<'_>,
+    weight_zeros: WeightZeros,
+) -> Result<Box<dyn CpuKernel>, String> {
+    let conv = view.operator::<ConvInteger>()?.conv.clone();
+    let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
+    let zeros = zero_points(view, 3)?;
+    let isa = view.device.isa;
+    let parts = QuantizedConvWeights { conv, isa, weights, zeros, scaled: None, weight_zeros };
+    QuantizedConvKernel::build(view, parts)
+}
 
 /// Refuses a zero point of another type than its tensor.
 fn same_type(view: &CpuNodeView<'_>, tensor: usize, zero: usize) -> Result<(), String> {
@@ -179,6 +237,7 @@ struct QuantizedConvWeights {
     weights: Tensor,
     zeros: Vec<i32>,
     scaled: Option<ScaledConvSums>,
+    weight_zeros: WeightZeros,
 }
 
 impl QuantizedConvWeights {
@@ -205,6 +264,7 @@ fn qlinear_conv(
     view: &CpuNodeView<'_>,
     conv: &Conv,
     summand: Option<ConvSummand>,
+    weight_zeros: WeightZeros,
 ) -> Result<Box<dyn CpuKernel>, String> {
     let weights = view.constant(3).ok_or("the weights are no constant")?.clone();
     let channels = weights.shape().first().copied().unwrap_or(0);
@@ -238,8 +298,9 @@ fn qlinear_conv(
     };
     let conv = conv.clone();
     let zeros = zero_points(view, 5)?;
-    let parts =
-        QuantizedConvWeights { conv, isa: view.device.isa, weights, zeros, scaled: Some(scaled) };
+    let isa = view.device.isa;
+    let scaled = Some(scaled);
+    let parts = QuantizedConvWeights { conv, isa, weights, zeros, scaled, weight_zeros };
     QuantizedConvKernel::build(view, parts)
 }
 
@@ -300,6 +361,10 @@ impl QuantizedConvKernel {
         let weights = Int8ConvWeights { data, signed, zeros: &parts.zeros };
         let dot = DotIsa::of(parts.isa);
         let made = Int8Conv::pack(dot, params, weights, parts.scaled.is_some());
+        let made = match parts.weight_zeros {
+            WeightZeros::Multiplied => made,
+            WeightZeros::PassedOver => made.passing_over_zeros(),
+        };
         let columns = parts.scaled.as_ref().map(|scaled| {
             let bias = scaled.bias.as_deref();
             let image = ByteForm { signed: self.signed, zero: scaled.zero };

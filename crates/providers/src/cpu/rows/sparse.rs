@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::fused::FusedMatMul;
-use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{Dim, GALATEA_DOMAIN, ONNX_DOMAIN};
 use galatea_kernels::bf16::{ZERO_PAIRS, passes_over_zeros, sparse_share_bf16};
 use galatea_kernels::gemm::{PackedSparse, PlainMatrix, SparseLayout, ZeroPattern, gemm_sparse};
@@ -12,6 +11,7 @@ use galatea_kernels::{MatrixSize, StridedMatrix, Transposition};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{ConfigAxis, ConfigSpace};
 
+use super::CONTRIB_DOMAIN;
 use super::batched::GemmForm;
 use super::matrix::{PackedForm, packed, supports_packed};
 use super::product_tail::{ProductTail, ProductTailSpec};
@@ -37,15 +37,39 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         ops: &["Gemm"],
         supports: |view| {
             supports_packed(view)?;
-            let op = view.operator::<Gemm>()?;
-            if op.trans_a {
-                return Err("the kernel takes A as it is".into());
-            }
-            SparseWeights::of(view, orientation(op.trans_b), op.alpha).map(drop)
+            let form = upright(view)?;
+            SparseWeights::of(view, orientation(form.gemm.trans_b), form.gemm.alpha).map(drop)
         },
         build: |view| {
-            let form = GemmForm::of(view)?;
+            let form = upright(view)?;
             product(view, orientation(form.gemm.trans_b), form.gemm.alpha, form.tail())
+        },
+    },
+    CpuKernelRow {
+        name: "fused_gemm-f32-sparse",
+        domain: CONTRIB_DOMAIN,
+        ops: &["FusedGemm"],
+        supports: |view| {
+            supports_packed(view)?;
+            let form = upright(view)?;
+            SparseWeights::of(view, orientation(form.gemm.trans_b), form.gemm.alpha).map(drop)
+        },
+        build: |view| {
+            let form = upright(view)?;
+            product(view, orientation(form.gemm.trans_b), form.gemm.alpha, form.tail())
+        },
+    },
+    CpuKernelRow {
+        name: "fused_gemm-bf16-sparse",
+        domain: CONTRIB_DOMAIN,
+        ops: &["FusedGemm"],
+        supports: |view| {
+            let form = upright(view)?;
+            supports_bf16(view, orientation(form.gemm.trans_b))
+        },
+        build: |view| {
+            let form = upright(view)?;
+            packed(view, passing(form.gemm.trans_b, form.gemm.alpha, form.tail()))
         },
     },
     CpuKernelRow {
@@ -60,14 +84,11 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
         supports: |view| {
-            let op = view.operator::<Gemm>()?;
-            if op.trans_a {
-                return Err("the kernel takes A as it is".into());
-            }
-            supports_bf16(view, orientation(op.trans_b))
+            let form = upright(view)?;
+            supports_bf16(view, orientation(form.gemm.trans_b))
         },
         build: |view| {
-            let form = GemmForm::of(view)?;
+            let form = upright(view)?;
             packed(view, passing(form.gemm.trans_b, form.gemm.alpha, form.tail()))
         },
     },
@@ -99,6 +120,15 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         },
     },
 ];
+
+/// Returns a `Gemm`, or one with an activation, whose A is not transposed.
+fn upright(view: &CpuNodeView<'_>) -> Result<GemmForm, String> {
+    let form = GemmForm::of(view)?;
+    match form.gemm.trans_a {
+        true => Err("the kernel takes A as it is".into()),
+        false => Ok(form),
+    }
+}
 
 /// The form of a product in BF16 that passes over zeros.
 fn passing(trans_b: bool, factor: f32, tail: ProductTailSpec) -> PackedForm {
