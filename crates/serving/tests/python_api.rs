@@ -66,7 +66,7 @@ fn every_call_of_a_model_does_what_tritons_does() {
     };
     let response = response(&send(&core, asked)).unwrap();
     let found: Vec<ByteString> = response.outputs[0].tensor.to_vec().unwrap();
-    let (calls, wrong): (u64, Vec<String>) = serde_json::from_slice(found[0].as_ref()).unwrap();
+    let (calls, wrong): (u64, Vec<String>) = serde_json::from_slice(found[0].as_bytes()).unwrap();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(calls >= MIN_CALLS, "{calls}");
 }
