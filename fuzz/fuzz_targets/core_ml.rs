@@ -2,17 +2,9 @@
 
 #![no_main]
 
-use bytes::Bytes;
-use galatea_formats::coreml::read_model;
+#[path = "../../crates/formats/tests/fuzz_targets/core_ml.rs"]
+mod target;
+
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    // The first byte says how many sixteenths the model is.
-    let Some((&share, data)) = data.split_first() else { return };
-    let (model, weights) = data.split_at(data.len() * usize::from(share % 17) / 16);
-    let folder = tempfile::tempdir().expect("a folder for the weights");
-    let file = folder.path().join("weights/weight.bin");
-    std::fs::create_dir(folder.path().join("weights")).expect("a folder can be made");
-    std::fs::write(file, weights).expect("the weights can be written");
-    let _ = read_model(Bytes::copy_from_slice(model), Some(folder.path()));
-});
+fuzz_target!(|data: &[u8]| target::run(data));

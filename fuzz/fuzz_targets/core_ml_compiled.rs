@@ -2,17 +2,9 @@
 
 #![no_main]
 
-use galatea_formats::coreml::load;
+#[path = "../../crates/formats/tests/fuzz_targets/core_ml_compiled.rs"]
+mod target;
+
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    // A byte of zero ends the program.
-    let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
-    let (program, description) = data.split_at(end);
-    let folder = tempfile::tempdir().expect("a folder for the model");
-    std::fs::write(folder.path().join("model.mil"), program).expect("files can be written");
-    if let Some(description) = description.get(1..) {
-        std::fs::write(folder.path().join("metadata.json"), description).expect("files can be written");
-    }
-    let _ = load(folder.path());
-});
+fuzz_target!(|data: &[u8]| target::run(data));

@@ -2,10 +2,9 @@
 
 #![no_main]
 
-use std::io::Cursor;
+#[path = "../../crates/formats/tests/fuzz_targets/npz.rs"]
+mod target;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    let _ = galatea_formats::npy::read_npz_from(Cursor::new(data));
-});
+fuzz_target!(|data: &[u8]| target::run(data));

@@ -3,23 +3,9 @@
 
 #![no_main]
 
-use std::collections::HashMap;
+#[path = "../../crates/formats/tests/fuzz_targets/onnx.rs"]
+mod target;
 
-use bytes::Bytes;
-use galatea_formats::onnx::{parse, read_tensor, read_value};
-use galatea_graph::rewrite::{RewriteLevel, optimise};
-use galatea_graph::{Fact, FactKind, infer, onnx_data_type};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    if let Ok(mut graph) = parse(Bytes::copy_from_slice(data), None) {
-        let _ = infer::facts(&graph, &HashMap::new());
-        let _ = optimise(&mut graph, RewriteLevel::default());
-    }
-    let _ = read_tensor(data.to_vec());
-    for (number, kind) in [(1, FactKind::Sequence), (7, FactKind::OptionalSequence)] {
-        if let Ok(dtype) = onnx_data_type(number) {
-            let _ = read_value(data.to_vec(), &Fact::unranked(dtype).within(kind));
-        }
-    }
-});
+fuzz_target!(|data: &[u8]| target::run(data));

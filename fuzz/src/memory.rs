@@ -5,10 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts live bytes, of all threads.
-struct Counted;
+struct BoundedAllocator;
 
 #[global_allocator]
-static COUNTED: Counted = Counted;
+static ALLOCATOR: BoundedAllocator = BoundedAllocator;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
@@ -22,7 +22,7 @@ fn take(bytes: usize) -> bool {
 }
 
 // SAFETY: every call is handed to the system's allocator, or refused with a null pointer.
-unsafe impl GlobalAlloc for Counted {
+unsafe impl GlobalAlloc for BoundedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !take(layout.size()) {
             return std::ptr::null_mut();

@@ -6,12 +6,14 @@ Each gets an error that names the file or the step. The server goes on, and so d
 import json
 import os
 import pathlib
+import random
 import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -19,7 +21,10 @@ import urllib.request
 import numpy as np
 import onnx
 import pytest
+import tritonclient.grpc
+import tritonclient.http
 from onnx import TensorProto, helper, numpy_helper
+from tritonclient.utils import InferenceServerException
 
 from conftest import SAMPLES, until
 from server import Server
@@ -300,3 +305,238 @@ def test_a_worker_that_is_killed_from_outside_is_replaced(start, tmp_path):
             os.kill(worker, signal.SIGKILL)
         until(answers, "an answer of another worker")
         still_serves(server)
+
+
+def flipped(content):
+    """Some bits of each part are others."""
+    noise = random.Random(7)
+    content = bytearray(content)
+    for _ in range(len(content) // 500 + 1):
+        content[noise.randrange(len(content))] ^= 1 << noise.randrange(8)
+    return bytes(content)
+
+
+def other_version(content):
+    return content.replace(b'"version":1', b'"version":999') if b'"version"' in content else content[:4] + b"\xff" * 8 + content[12:]
+
+
+# How a kept file is damaged: other bytes, or something else in its place.
+DAMAGES = {
+    "empty": lambda content: b"", "half": lambda content: content[:len(content) // 2],
+    "a byte less": lambda content: content[:-1], "flipped bits": flipped,
+    "longer": lambda content: content + b"\0" * 1000 + b"{}", "other version": other_version,
+    "no text": lambda content: bytes(byte ^ 0xFF for byte in content), "nesting": lambda content: b"[" * 100_000,
+}
+REPLACEMENTS = {
+    "a folder": lambda path: path.mkdir(), "a pipe": os.mkfifo, "an endless device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to itself": lambda path: path.symlink_to(path.name), "nothing": lambda path: None,
+}
+
+
+def replace(path, kind):
+    """Puts something else in the place of a file."""
+    content = path.read_bytes()
+    path.unlink()
+    if kind in DAMAGES:
+        path.write_bytes(DAMAGES[kind](content))
+    else:
+        REPLACEMENTS[kind](path)
+
+
+def kept_files(cache):
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+def product(server, name="matrix", rows=100_000):
+    body = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1, rows], "data": [1] * 3 + [0] * (rows - 3)}]}
+    status, text = ask(server, f"/v2/models/{name}/infer", body)
+    assert status == 200, text
+    return json.loads(text)["outputs"][0]["data"]
+
+
+def test_damaged_files_of_the_cache_change_no_answer(start, tmp_path):
+    """Prepared models, the cache's secret, and records of the tuner and of placements."""
+    folder = repository(tmp_path)
+    matrix(folder / "matrix", 100_000)
+    cache = tmp_path / "cache"
+    arguments = ["--model-repository", folder, "--model-control-mode=explicit", "--load-model=simple", "--cache-dir", cache]
+    server = start(*arguments)
+    assert load(server, "matrix")[0] == 200
+    until(lambda: any(path.stat().st_size > FULL for path in kept_files(cache)), "an entry of the cache")
+    (cache / "tuning.jsonl").write_text('{"format":"galatea tuning","version":1}\n')
+    (cache / "placements.jsonl").write_text('{"format":"galatea placements","version":1}\n')
+    whole = tmp_path / "whole"
+    unload(server, "matrix")
+    shutil.copytree(cache, whole)
+    assert len(kept_files(whole)) >= 4
+    for kind in [*DAMAGES, *REPLACEMENTS]:
+        shutil.rmtree(cache)
+        shutil.copytree(whole, cache)
+        for path in kept_files(cache):
+            replace(path, kind)
+        assert load(server, "matrix")[0] == 200, kind
+        # The first rows of the weights are 0 to 11.
+        assert product(server) == [12, 15, 18, 21], kind
+        unload(server, "matrix")
+    still_serves(server)
+    # Who starts with such a cache serves too.
+    for kind in ("flipped bits", "a pipe", "an endless device"):
+        shutil.rmtree(cache)
+        shutil.copytree(whole, cache)
+        for path in kept_files(cache):
+            replace(path, kind)
+        other = start(*arguments, "--load-model=matrix")
+        assert product(other) == [12, 15, 18, 21], kind
+        other.stop()
+
+
+def test_files_that_are_no_whole_gguf_are_named(start, tmp_path):
+    folder = repository(tmp_path)
+    (folder / "gguf" / "1").mkdir(parents=True)
+    (folder / "gguf" / "config.pbtxt").write_text('backend: "llm"')
+    path = folder / "gguf" / "1" / "model.gguf"
+    whole = (SAMPLES.parents[1] / "golden" / "gguf" / "every_value.gguf").read_bytes()
+    server = start("--model-repository", folder, "--model-control-mode=explicit", "--load-model=simple")
+    contents = [whole[:length] for length in (0, 3, 8, 24, 100, len(whole) // 2, len(whole) - 1)]
+    for content in [*contents, *(damage(whole) for damage in DAMAGES.values())]:
+        path.write_bytes(content)
+        status, text = load(server, "gguf")
+        assert status == 400 and "model.gguf" in text, f"{len(content)} bytes: {status} {text}"
+        still_serves(server)
+
+
+def test_damaged_archives_of_environments_are_refused(start, tmp_path):
+    folder = repository(tmp_path)
+    python_model(folder / "packed", EXECUTION)
+    config = folder / "packed" / "config.pbtxt"
+    parameter = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }'
+    config.write_text(f"{TENSORS} {parameter}")
+    content = tmp_path / "content"
+    (content / "bin").mkdir(parents=True)
+    (content / "bin" / "activate").write_bytes(random.Random(5).randbytes(20_000))
+    archive = folder / "packed" / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(content, arcname=".")
+    whole = archive.read_bytes()
+    server = start("--model-repository", folder, "--model-control-mode=explicit", PYTHON, "--load-model=simple")
+    for kind in ("empty", "half", "a byte less", "flipped bits", "no text"):
+        archive.write_bytes(DAMAGES[kind](whole))
+        status, text = load(server, "packed")
+        assert status == 400 and "env.tar.gz" in text, f"{kind}: {status} {text}"
+        still_serves(server)
+    for kind in ("a folder", "a pipe", "an endless device", "nothing"):
+        archive.write_bytes(whole)
+        replace(archive, kind)
+        status, text = load(server, "packed")
+        assert status == 400, f"{kind}: {status} {text}"
+        still_serves(server)
+        if archive.is_dir():
+            archive.rmdir()
+        else:
+            archive.unlink(missing_ok=True)
+
+
+def test_no_descriptors_are_left(limited, tmp_path):
+    """Connections leave some for models, and those that rest make room."""
+    folder = repository(tmp_path, "digits")
+    server = limited("ulimit -n 128", "--model-repository", folder, "--model-control-mode=explicit", "--load-model=simple")
+    host, port = server.http.split(":")
+    clients = []
+    try:
+        for number in range(300):
+            clients.append(socket.create_connection((host, int(port)), timeout=5))
+            # Some of them have begun to speak.
+            clients[-1].sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n" if number % 2 else b"")
+        until(lambda: is_served(server), "room for another client")
+        assert load(server, "digits")[0] == 200
+    finally:
+        for client in clients:
+            client.close()
+    still_serves(server)
+    # No file can be opened at all.
+    used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    unload(server, "digits")
+    most = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)[1]
+    client = tritonclient.http.InferenceServerClient(server.http)
+    assert client.is_server_ready()
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used, most))
+    with pytest.raises(InferenceServerException):
+        client.load_model("digits")
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (most, most))
+    assert load(server, "digits")[0] == 200
+    still_serves(server)
+
+
+def is_served(server):
+    try:
+        return ask(server, "/v2/health/ready")[0] == 200
+    except OSError:
+        return False
+
+
+def large(module):
+    """A request with 32 MB of values."""
+    values = np.zeros((1, 8 << 20), np.float32)
+    tensor = module.InferInput("INPUT0", values.shape, "FP32")
+    tensor.set_data_from_numpy(values)
+    return [tensor]
+
+
+def large_over_http(server):
+    with tritonclient.http.InferenceServerClient(server.http, network_timeout=60) as client:
+        outputs = [tritonclient.http.InferRequestedOutput("OUTPUT0", binary_data=True)]
+        client.infer("identity_fp32", large(tritonclient.http), outputs=outputs)
+
+
+def large_text_over_http(server):
+    with tritonclient.http.InferenceServerClient(server.http, network_timeout=60) as client:
+        outputs = [tritonclient.http.InferRequestedOutput("OUTPUT0", binary_data=False)]
+        client.infer("identity_fp32", large(tritonclient.http), outputs=outputs)
+
+
+def large_over_grpc(server):
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        client.infer("identity_fp32", large(tritonclient.grpc), client_timeout=60)
+
+
+def large_json(server):
+    row = {"name": "INPUT0", "datatype": "FP32", "shape": [1, 4 << 20], "data": [0] * (4 << 20)}
+    return ask(server, "/v2/models/identity_fp32/infer", {"inputs": [row]})
+
+
+def large_file(server):
+    config = json.dumps({"backend": "onnxruntime", "max_batch_size": 2})
+    return ask(server, "/v2/repository/models/given/load", {"parameters": {"config": config, "file:1/model.onnx": "A" * 60_000_000}})
+
+
+def large_grammar(server):
+    message = {"role": "user", "content": "hi"}
+    return ask(server, "/v1/chat/completions", {"model": "chat", "messages": [message], "guided_regex": "(a{1000}){1000}"})
+
+
+@pytest.mark.parametrize("work", [large_over_http, large_text_over_http, large_over_grpc, large_json, large_file, large_grammar])
+def test_memory_that_the_system_does_not_give_is_an_error_of_the_request(limited, tmp_path, work):
+    server = limited("true", "--model-repository", repository(tmp_path, "identity_fp32", "chat"),
+                     "--model-control-mode=explicit", "--load-model=*", "--model-cache-byte-size=0")
+    still_serves(server)
+    assert answers_with_grammar(server)
+    status = pathlib.Path("/proc", str(server.process.pid), "status").read_text()
+    size = int(next(line for line in status.splitlines() if line.startswith("VmSize")).split()[1]) << 10
+    unlimited = resource.RLIM_INFINITY
+    # Enough for the threads' own needs, and for nothing large.
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (size + (8 << 20), unlimited))
+    try:
+        answer = work(server)
+        assert answer is None or answer[0] in (200, 400, 503), answer
+    except InferenceServerException as refusal:
+        assert "memory" in str(refusal), refusal
+    assert server.process.poll() is None
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (unlimited, unlimited))
+    still_serves(server)
+
+
+def answers_with_grammar(server):
+    """Prepares what the first chat with a grammar makes once."""
+    message = {"role": "user", "content": "hi"}
+    body = {"model": "chat", "messages": [message], "max_tokens": 4, "guided_regex": "[a-z]+"}
+    return ask(server, "/v1/chat/completions", body)[0] == 200

@@ -21,6 +21,7 @@ mod fuzz;
 mod gpu;
 mod macos;
 mod msl;
+mod named_tests;
 mod names;
 mod neon;
 mod process;

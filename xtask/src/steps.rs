@@ -9,8 +9,8 @@ use crate::programs::{self, TestProgram};
 use crate::scope::CheckScope;
 use crate::workspace::WorkspaceFolders;
 use crate::{
-    arrows, c_library, chips, dependencies, doubles, examples, fuzz, gpu, macos, msl, names, neon,
-    python, rooms, sizes, targets,
+    arrows, c_library, chips, dependencies, doubles, examples, fuzz, gpu, macos, msl, named_tests,
+    names, neon, python, rooms, sizes, targets,
 };
 
 /// One check that can run alone.
@@ -48,8 +48,11 @@ pub(crate) const STEPS: &[CheckStep] = &[
     }),
     CheckStep::of_tree(
         "targets",
-        "every file of tests is part of a test program",
-        |workspace, _| targets::check(workspace),
+        "every file of tests is part of a test program, and those that pages name are there",
+        |workspace, _| {
+            targets::check(workspace)?;
+            named_tests::check(workspace)
+        },
     ),
     CheckStep::of_tree("names", "rules for names, comments and sentences", |workspace, _| {
         names::check(workspace)

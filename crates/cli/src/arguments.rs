@@ -12,6 +12,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
+use galatea_runtime::MAX_SESSION_THREADS;
+
 use crate::usage::explain;
 
 /// Runs a command with its parsed arguments.
@@ -46,6 +48,18 @@ pub(super) fn purpose(id: &'static str, help: &'static str) -> impl FnMut(Arg) -
 /// Fails when the text is none, or beyond the type.
 pub(super) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("expects a number, got '{text}'"))
+}
+
+/// Parses a number of threads inside an operator.
+///
+/// # Errors
+/// Fails when the text is no number, or more than a session may have.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    let threads = number(text)?;
+    if threads > MAX_SESSION_THREADS {
+        return Err(format!("expects a number up to {MAX_SESSION_THREADS}, got '{text}'"));
+    }
+    Ok(threads)
 }
 
 /// Parses a value whose own parser says what is wrong.
@@ -264,7 +278,8 @@ mod tests {
             ),
             (&["--threads=many"], "--threads expects a number, got 'many'"),
             (&["--threads=-1"], "--threads expects a number, got '-1'"),
-            (&["--threads=5000000000"], "--threads expects a number"),
+            (&["--threads=99999999999999999999"], "--threads expects a number"),
+            (&["--threads=1025"], "--threads expects a number up to 1024, got '1025'"),
             (&["--form=c"], "--form expects one of a, b, got 'c'"),
             (&["--length=n"], "--length: 'n' found, expected NAME=N"),
             (&["--seconds=-1"], "--seconds expects a time, got '-1'"),

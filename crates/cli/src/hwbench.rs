@@ -21,7 +21,7 @@ use galatea_runtime::tune::{
 };
 use serde_json::json;
 
-use super::arguments::{number, time};
+use super::arguments::{number, threads, time};
 use super::step_profile::{peaks_json, peaks_text};
 use super::{engine, say};
 use crate::table::table;
@@ -34,7 +34,7 @@ pub(super) struct HwbenchArguments {
     #[arg(
         long,
         value_name = "N",
-        value_parser = number::<usize>,
+        value_parser = threads,
         default_value_t = 0,
         help = "the most threads [all fast cores]"
     )]

@@ -11,7 +11,7 @@ use galatea_runtime::{OptimiseLevel, Session};
 use galatea_tensor::OrderedMap;
 use serde_json::{Value, json};
 
-use super::arguments::{number, path, purpose};
+use super::arguments::{path, purpose, threads};
 use super::model::{self, SessionChoices};
 use super::picture::DrawingChoices;
 use super::{chunk_facts, engine, inspect_checkpoint, say};
@@ -28,7 +28,7 @@ pub(super) struct InspectArguments {
     #[arg(
         long,
         value_name = "N",
-        value_parser = number::<usize>,
+        value_parser = threads,
         help = "threads inside an operator [all fast cores]"
     )]
     threads: Option<usize>,

@@ -14,7 +14,7 @@ use galatea_runtime::{OptimiseLevel, Precision, Session};
 use galatea_serving::graph_model::ModelFormat;
 use galatea_serving::model_cache::{self, ModelCache};
 
-use super::arguments::{number, parsed, path as path_of};
+use super::arguments::{parsed, path as path_of, threads};
 use super::engine;
 
 /// The model file that an argument stands for.
@@ -98,7 +98,7 @@ pub(super) struct ThreadChoice {
         id = "threads",
         long = "threads",
         value_name = "N",
-        value_parser = number::<usize>,
+        value_parser = threads,
         default_value_t = 0,
         help = "threads inside an operator [all cores]"
     )]

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use galatea_serving::Core;
+use galatea_serving::temporary_folder::TemporaryFolder;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::arguments::{number, path};
 use super::grpc_client::{GrpcClient, connect};
@@ -124,7 +124,7 @@ struct TourModels {
     /// How they are spoken of.
     name: String,
     /// Folders that go with the tour.
-    _written: (Option<TempDir>, ServedPaths),
+    _written: (Option<TemporaryFolder>, ServedPaths),
 }
 
 impl TourModels {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tempfile::TempDir;
+use galatea_serving::temporary_folder::TemporaryFolder;
 
 /// File of the sample repository.
 struct SampleFile {
@@ -120,11 +120,11 @@ const FILES: &[SampleFile] = &[
 ///
 /// # Errors
 /// Fails when the system's folder for temporary files cannot be written.
-pub(super) fn write() -> Result<TempDir, String> {
+pub(super) fn write() -> Result<TemporaryFolder, String> {
     let failed = |place: &Path, error: &dyn std::fmt::Display| {
         format!("'{}' cannot be written: {error}; TMPDIR names another folder", place.display())
     };
-    let folder = tempfile::Builder::new().prefix("galatea-samples-").tempdir();
+    let folder = TemporaryFolder::make("samples");
     let folder = folder.map_err(|error| failed(&std::env::temp_dir(), &error))?;
     for file in FILES {
         let place = folder.path().join(file.path);

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use galatea_serving::backend::llm::is_checkpoint;
 use galatea_serving::graph_model::ModelFormat;
+use galatea_serving::temporary_folder::TemporaryFolder;
 use galatea_tensor::OrderedMap;
-use tempfile::TempDir;
 
 /// Repositories to serve. Those of models that lie in none are folders of links, for as long as this lives.
 #[derive(Debug, Default)]
 pub(crate) struct ServedPaths {
     /// Folders of models.
     pub(crate) repositories: Vec<String>,
-    links: Vec<TempDir>,
+    links: Vec<TemporaryFolder>,
 }
 
 /// Contents of a path.
@@ -53,7 +53,7 @@ impl ServedPaths {
                 PathContents::ModelFolder | PathContents::Checkpoint => vec![path.to_owned()],
                 PathContents::Files(files) => files,
             };
-            let folder = tempfile::Builder::new().prefix("galatea-serve-").tempdir();
+            let folder = TemporaryFolder::make("links");
             let folder = folder.map_err(|error| format!("cannot make a folder: {error}"))?;
             let mut names: OrderedMap<String, &PathBuf> = OrderedMap::new();
             for model in &models {

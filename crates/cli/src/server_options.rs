@@ -118,7 +118,10 @@ pub fn server_options(flags: &ServerFlags) -> Result<ServerOptions, String> {
         vertex_ai: open(flags.bool("allow-vertex-ai"), &VERTEX_AI)?,
         vertex_ai_model: flags.text("vertex-ai-default-model").to_owned(),
         cloud_variables: variables.collect(),
-        limits: ClientLimits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) },
+        limits: ClientLimits {
+            max_input_bytes: max_input_bytes.unwrap_or(usize::MAX),
+            stall: stall(flags),
+        },
         grpc_settings: grpc_settings(flags),
         override_rules: override_rules(flags),
         access: access(flags)?,
@@ -221,6 +224,11 @@ pub fn metrics_config(flags: &ServerFlags) -> Result<MetricsConfig, String> {
     MetricsConfig::parse(flags.all("metrics-config"))
 }
 
+/// Reads in which time clients must go on.
+fn stall(flags: &ServerFlags) -> Duration {
+    Duration::from_secs(flags.number("client-stall-secs"))
+}
+
 fn grpc_settings(flags: &ServerFlags) -> GrpcSettings {
     let time = |name: &str| Duration::from_millis(flags.number(name)).min(LONGEST);
     let given = |name: &str| flags.is_set(name).then(|| time(name));
@@ -231,6 +239,7 @@ fn grpc_settings(flags: &ServerFlags) -> GrpcSettings {
             without_calls: flags.bool("grpc-keepalive-permit-without-calls"),
             ping_interval: time("grpc-http2-min-recv-ping-interval-without-data"),
             ping_strikes: flags.number("grpc-http2-max-ping-strikes"),
+            stall: stall(flags),
         },
         max_age: given("grpc-max-connection-age"),
         max_age_grace: given("grpc-max-connection-age-grace"),

@@ -16,6 +16,7 @@ mod compiled_folders;
 mod compiled_text;
 mod core_ml_damage;
 mod coreml_packages;
+mod fuzz_targets;
 mod gguf;
 mod map_fields;
 mod mil_operators;

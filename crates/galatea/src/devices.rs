@@ -9,6 +9,7 @@ use galatea_coreml::{self as coreml, CoreMlProvider, NeuralEngine};
 use galatea_runtime::chips::{self, ChipFacts, ChipFigure};
 use galatea_runtime::cost::{ComputeUnit, CostModel, UnitCost};
 use galatea_runtime::{DevicePeaks, ExecutionProvider, PlacementOptions};
+use galatea_tensor::read_plain_text;
 
 use crate::{Engine, tuning};
 
@@ -30,7 +31,7 @@ fn host_facts() -> Option<&'static ChipFacts> {
     static FOUND: OnceLock<Option<ChipFacts>> = OnceLock::new();
     let read = || {
         let path = tuning::usual_file()?.with_file_name("chip.toml");
-        let text = std::fs::read_to_string(&path).ok()?;
+        let text = read_plain_text(&path).ok()?;
         let facts = ChipFacts::read(&text);
         facts.map_err(|error| tracing::warn!("'{}' is left out: {error}", path.display())).ok()
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use galatea_runtime::device_selector::{
     PlacementHistory, PlacementHistorySource, PlacementRecordKey, PlacementTime,
 };
-use galatea_tensor::OrderedMap;
+use galatea_tensor::{OrderedMap, read_plain_text};
 use serde_json::{Value, json};
 
 use crate::tuning;
@@ -106,7 +106,7 @@ impl PlacementHistory for PlacementFile {
 fn read(path: &Path) -> PlacementRecords {
     let Ok(found) = fs::metadata(path) else { return PlacementRecords::default() };
     let text = match found.len() {
-        0..=MAX_BYTES => fs::read_to_string(path).map_err(|error| error.to_string()),
+        0..=MAX_BYTES => read_plain_text(path).map_err(|error| error.to_string()),
         bytes => Err(format!("has {bytes} bytes, the most is {MAX_BYTES}")),
     };
     text.and_then(|text| parse(&text)).unwrap_or_else(|error| {

@@ -11,6 +11,7 @@ use galatea_runtime::tune::{
     ConfigSpace, MachineTuning, TuningCache, TuningDatabase, TuningKey, TuningProblem, TuningRecord,
 };
 use galatea_serving::model_cache::ModelCache;
+use galatea_tensor::read_plain_text;
 use serde_json::{Value, json};
 
 /// Format name in the first line of a file.
@@ -148,7 +149,7 @@ pub fn load(path: &Path) -> Result<TuningDatabase, String> {
     if found.len() > MAX_BYTES {
         return Err(failed(format!("has {} bytes, the most is {MAX_BYTES}", found.len())));
     }
-    let text = fs::read_to_string(path);
+    let text = read_plain_text(path);
     let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
     parse(&text).map_err(|error| format!("'{}', {error}", path.display()))
 }

@@ -60,7 +60,7 @@ pub use cell::{RealSlice, RealsMut};
 pub use gemm::{GemmEpilogue, MatrixJoin, PackedB, ResidualMatrix, Transposition};
 pub use isa::Isa;
 pub use matrix::{MatrixSize, ProductSize, StridedMatrix};
-pub use threads::{TaskPriority, ThreadPool};
+pub use threads::{MAX_POOL_THREADS, TaskPriority, ThreadPool};
 pub use zero_groups::ZeroGroup;
 
 /// Where a kernel runs: the threads that share its work and the instruction set that does it.

@@ -63,6 +63,9 @@ impl Drop for TaskPriority {
     }
 }
 
+/// Most threads of a pool. Each has a stack, and a slip of the pen must not take all that the system has.
+pub const MAX_POOL_THREADS: usize = 1024;
+
 struct PoolShared {
     /// Loops that may have unclaimed tasks.
     open: Mutex<Vec<Arc<ParallelLoop>>>,
@@ -214,8 +217,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl WorkerPool {
-    /// Has workers for pools of so many threads. Where the system refuses one, there are fewer.
-    fn grow(&self, threads: usize) {
+    /// Has workers for pools of so many threads, at most [`MAX_POOL_THREADS`]. Where the system refuses one, there are
+    /// fewer. Returns how many threads share a loop of such a pool.
+    fn grow(&self, threads: usize) -> usize {
+        let threads = threads.clamp(1, MAX_POOL_THREADS);
         let mut workers = lock(&self.workers);
         while workers.len() + 1 < threads {
             let number = workers.len() + 1;
@@ -231,6 +236,7 @@ impl WorkerPool {
             }
         }
         self.shared.capacity.fetch_max(workers.len() + 1, Ordering::Relaxed);
+        threads
     }
 }
 
@@ -249,7 +255,7 @@ impl Drop for WorkerPool {
 }
 
 impl ThreadPool {
-    /// A pool in which `threads` threads (at least one) share each loop: the caller and
+    /// A pool in which `threads` threads (at least one, at most [`MAX_POOL_THREADS`]) share each loop: the caller and
     /// `threads - 1` workers. Where the system refuses a thread, fewer share the same tasks.
     #[must_use]
     pub fn new(threads: usize) -> Self {
@@ -272,16 +278,16 @@ impl ThreadPool {
             on_word,
         });
         let crew = Arc::new(WorkerPool { shared, workers: Mutex::new(Vec::new()), on_start });
-        crew.grow(threads);
-        Self { crew, threads: threads.max(1) }
+        let threads = crew.grow(threads);
+        Self { crew, threads }
     }
 
     /// A pool of `threads` threads (at least one) with the workers of this one, which become more
     /// where there are too few. What is computed depends on `threads` only.
     #[must_use]
     pub fn sharing(&self, threads: usize) -> Self {
-        self.crew.grow(threads);
-        Self { crew: Arc::clone(&self.crew), threads: threads.max(1) }
+        let threads = self.crew.grow(threads);
+        Self { crew: Arc::clone(&self.crew), threads }
     }
 
     /// Threads that share a loop, the caller included.

@@ -4,17 +4,19 @@
 //! what a grammar may cost.
 
 mod gbnf;
+mod size;
 
 use std::sync::Arc;
 
-use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::api::{GrammarInit, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
-use llguidance::{Matcher, ParserFactory, panic_utils};
+use llguidance::{Logger, Matcher, ParserFactory, panic_utils};
 use serde_json::{Value, json};
 
 use crate::error::{LlmError, LlmErrorKind, Result};
 use crate::tokens::{SpecialTokens, Tokenizer};
+use size::{GrammarLease, GrammarSize};
 
 /// The longest text of a grammar.
 pub const MAX_GRAMMAR_BYTES: usize = 1 << 20;
@@ -52,6 +54,16 @@ impl Grammar {
     /// A context-free grammar in the syntax that its text shows: GBNF's or Lark's.
     pub fn from_text(text: String) -> Self {
         if gbnf::is_gbnf(&text) { Self::Gbnf(text) } else { Self::Lark(text) }
+    }
+
+    /// Number of bytes of its text.
+    fn text_bytes(&self) -> usize {
+        match self {
+            Self::JsonObject => 0,
+            Self::JsonSchema(schema) => schema.to_string().len(),
+            Self::Regex(text) | Self::Lark(text) | Self::Gbnf(text) => text.len(),
+            Self::Choice(texts) => texts.iter().map(String::len).sum(),
+        }
     }
 
     fn compile(&self) -> Result<TopLevelGrammar> {
@@ -133,7 +145,15 @@ fn refused(message: impl Into<String>) -> LlmError {
 fn failed(error: impl std::fmt::Display) -> LlmError {
     // The library appends its state; the first line says what is wrong.
     let text = error.to_string();
-    refused(text.lines().next().unwrap_or_default())
+    let text = text.lines().next().unwrap_or_default();
+    // Some of its texts are names of its own states, or those of a failed assertion.
+    if text == "NoExtensionBias" {
+        return refused("no text follows the grammar");
+    }
+    match text.strip_prefix("panic: ") {
+        Some(panic) => refused(format!("it cannot be compiled ({panic})")),
+        None => refused(text),
+    }
 }
 
 /// The library's view of a tokenizer.
@@ -216,44 +236,58 @@ impl GrammarCompiler {
         let mut factory =
             ParserFactory::new(&env, InferenceCapabilities::default(), &slices).map_err(failed)?;
         factory.quiet();
-        *factory.limits_mut() = ParserLimits {
-            // A state takes up to 2 kB.
-            max_lexer_states: 50_000,
-            max_grammar_size: 200_000,
-            verbose_errors: false,
-            ..ParserLimits::default()
-        };
         Ok(Self { factory, vocabulary_size })
     }
 
     /// A constraint before the first token of an answer.
     ///
     /// # Errors
-    /// A malformed or oversized grammar, and one that no answer follows.
+    /// A malformed or oversized grammar, and one that no answer follows; [`LlmErrorKind::Overloaded`] while other
+    /// grammars have all memory for them.
     pub fn compile(&self, grammar: &Grammar) -> Result<GrammarConstraint> {
         let compiled = grammar.compile()?;
+        if grammar.text_bytes() <= size::MAX_SMALL_BYTES {
+            match self.constraint(compiled.clone(), GrammarSize::Small) {
+                Err(error) if size::is_about_size(error.message()) => {}
+                result => return result,
+            }
+        }
+        self.constraint(compiled, GrammarSize::Large)
+    }
+
+    fn constraint(
+        &self,
+        compiled: TopLevelGrammar,
+        size: GrammarSize,
+    ) -> Result<GrammarConstraint> {
+        let mut lease = GrammarLease::take(size)?;
         let parser = panic_utils::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            self.factory.create_parser(compiled)
+            self.factory.create_parser_from_init_ext(
+                GrammarInit::Serialized(compiled),
+                Logger::new(0, 0),
+                InferenceCapabilities::default(),
+                size.limits(),
+            )
         }));
-        let mut matcher = Matcher::new(Ok(parser.map_err(failed)?));
+        let parser = parser.map_err(failed)?;
+        lease.shrink(parser.parser.lexer_stats().num_bytes);
+        let mut matcher = Matcher::new(Ok(parser));
         let mask = matcher.compute_mask_or_eos().map_err(failed)?;
         if mask.is_zero() {
             return Err(refused("no token can begin an answer that follows the grammar"));
         }
-        Ok(GrammarConstraint { matcher, vocabulary_size: self.vocabulary_size })
+        let lease = Arc::new(lease);
+        Ok(GrammarConstraint { matcher, vocabulary_size: self.vocabulary_size, lease })
     }
 }
 
-/// Where one answer stands in its grammar.
+/// Where one answer stands in its grammar. Clones share what was compiled.
+#[derive(Clone)]
 pub struct GrammarConstraint {
     matcher: Matcher,
     vocabulary_size: usize,
-}
-
-impl Clone for GrammarConstraint {
-    fn clone(&self) -> Self {
-        Self { matcher: self.matcher.deep_clone(), vocabulary_size: self.vocabulary_size }
-    }
+    /// Memory of what was compiled.
+    lease: Arc<GrammarLease>,
 }
 
 impl std::fmt::Debug for GrammarConstraint {
@@ -324,8 +358,14 @@ impl GrammarConstraint {
 
     /// The tokens that must come next, whatever the model says; empty where there is a choice.
     /// They are not taken: call [`Self::accept`] for each.
+    ///
+    /// Empty for large grammars too: the text that must come may be as long as they are, and it would be walked through
+    /// for each token.
     pub fn forced(&mut self) -> Vec<u32> {
-        if self.is_finished() { Vec::new() } else { self.matcher.compute_ff_tokens() }
+        if self.is_finished() || self.lease.size == GrammarSize::Large {
+            return Vec::new();
+        }
+        self.matcher.compute_ff_tokens()
     }
 
     /// Whether nothing but an end token may come.

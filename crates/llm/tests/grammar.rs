@@ -220,3 +220,28 @@ fn json_cannot_be_spaces_for_ever() {
     let spaces = (0..100).take_while(|_| accept(" ")).count();
     assert!((1..=24).contains(&spaces), "{spaces}");
 }
+
+#[test]
+fn grammars_that_explode_are_refused_or_shared() {
+    let compiler = GrammarCompiler::new(tokenizer("gpt2")).unwrap();
+    for pattern in ["(a{1000}){1000}", "a{1000000}", "((a{100}){100}){100}"] {
+        // What is only looked at where an answer gets to it may begin.
+        let Ok(constraint) = compiler.compile(&Grammar::Regex(pattern.to_owned())) else {
+            continue;
+        };
+        let mut all: Vec<_> = (0..64).map(|_| constraint.clone()).collect();
+        for constraint in &mut all {
+            assert!(constraint.allowed().map_or(true, |allowed| !allowed.is_empty()));
+        }
+    }
+    let level = |level: usize| format!("T{level}: T{} T{}\n", level + 1, level + 1);
+    let doubled: String = (0..60).map(level).collect();
+    let error = compiler.compile(&Grammar::Lark(format!("start: T0\n{doubled}T60: \"a\"\n")));
+    assert!(error.unwrap_err().message().contains("too big"));
+    // Schemas that refer to themselves and to nothing else have no text.
+    let circle = json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"});
+    let error = compiler.compile(&Grammar::JsonSchema(circle)).unwrap_err();
+    assert_eq!(error.message(), "no text follows the grammar");
+    // The others still compile.
+    assert!(compiler.compile(&Grammar::Regex("[a-z]+".to_owned())).is_ok());
+}

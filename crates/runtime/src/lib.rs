@@ -50,8 +50,8 @@ pub use kernel_table::{
     KernelBuild, KernelDevice, KernelRow, KernelTable, NodeShapes, NodeView, ValueShape,
 };
 pub use options::{
-    CompileMode, GraphSource, OptimiseLevel, PaceSource, PackedSource, PackedWeights,
-    PlacementOptions, Precision, SessionOptions, TurnSource,
+    CompileMode, GraphSource, MAX_SESSION_THREADS, OptimiseLevel, PaceSource, PackedSource,
+    PackedWeights, PlacementOptions, Precision, SessionOptions, TurnSource,
 };
 pub use profile::{ArithmeticUnit, ProfileRow};
 pub use provider::{

@@ -188,6 +188,9 @@ impl PartialEq for GraphSource {
 
 impl Eq for GraphSource {}
 
+/// Most threads inside an operator that a session is given. More are never faster, and each has a stack.
+pub const MAX_SESSION_THREADS: usize = 1024;
+
 /// Options of a session. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {

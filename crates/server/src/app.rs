@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::access::AccessControl;
 use crate::body_budget::BodyBudget;
 use crate::browser::BrowserRules;
+use crate::client_pace::CLIENT_STALL;
 use crate::connection_count::ConnectionCount;
 use crate::forward::HeaderForwarding;
 use crate::in_flight::{InFlightCounter, InFlightEntry};
@@ -31,12 +32,14 @@ use galatea::profile::Profiler;
 pub struct ClientLimits {
     /// Longest JSON part of a request, and longest tensor in it, in bytes.
     pub max_input_bytes: usize,
+    /// Time in which a client must send or take [`MIN_PACE_BYTES`](crate::client_pace::MIN_PACE_BYTES) over HTTP.
+    pub stall: Duration,
 }
 
 impl Default for ClientLimits {
-    /// Triton's 64 MiB.
+    /// Triton's 64 MiB, and a minute.
     fn default() -> Self {
-        Self { max_input_bytes: 64 << 20 }
+        Self { max_input_bytes: 64 << 20, stall: CLIENT_STALL }
     }
 }
 

@@ -21,6 +21,23 @@ const MEMORY_PART: u64 = 8;
 /// Longest wait of a body for others to be complete.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Least number of bytes for which it is asked whether the system has them.
+const MIN_PROBED_BYTES: usize = 1 << 20;
+
+/// Returns whether the system gives so much memory at once. An allocation that fails ends the process, so whoever needs
+/// much asks before. Address space is asked for, and no memory is touched.
+#[must_use]
+pub fn has_memory(bytes: usize) -> bool {
+    if bytes < MIN_PROBED_BYTES {
+        return true;
+    }
+    let mut probe = Vec::<u8>::new();
+    let found = probe.try_reserve_exact(bytes).is_ok();
+    // What nobody looks at is not even asked for.
+    std::hint::black_box(&probe);
+    found
+}
+
 /// The budget of a server.
 #[derive(Debug)]
 pub struct BodyBudget {
@@ -178,6 +195,12 @@ impl AsRef<[u8]> for BudgetedBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_nobody_has_is_not_there() {
+        assert!(has_memory(0) && has_memory(MIN_PROBED_BYTES));
+        assert!(!has_memory(usize::MAX / 2) && !has_memory(1 << 46));
+    }
 
     #[test]
     fn budgets_are_a_part_of_memory_and_bounded() {

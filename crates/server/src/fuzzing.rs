@@ -36,7 +36,11 @@ static SERVER: LazyLock<Arc<ServerState>> = LazyLock::new(|| {
     };
     let engine = Engine::new();
     let core = Core::start(options, engine.backends(None)).expect("the model loads");
-    Arc::new(ServerState::new(core, engine, ClientLimits { max_input_bytes: 1 << 20 }))
+    Arc::new(ServerState::new(
+        core,
+        engine,
+        ClientLimits { max_input_bytes: 1 << 20, ..ClientLimits::default() },
+    ))
 });
 
 fn runtime() -> Runtime {

@@ -16,6 +16,7 @@ mod blocking;
 pub mod body_budget;
 pub mod browser;
 mod classification;
+pub mod client_pace;
 pub mod connection_count;
 pub mod forward;
 #[cfg(any(test, feature = "fuzzing"))]

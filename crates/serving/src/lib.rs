@@ -50,6 +50,7 @@ pub mod schedule;
 pub mod sequence;
 mod sequence_tensors;
 pub mod statistics;
+pub mod temporary_folder;
 pub mod trace;
 mod traced_request;
 mod traced_tensor;

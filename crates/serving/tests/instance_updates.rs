@@ -25,7 +25,7 @@ const HELD: i32 = 99;
 
 /// Counters of the model, its instances and the executions that are held.
 #[derive(Debug, Default)]
-struct Counted {
+struct InstanceCounts {
     loaded: AtomicUsize,
     made: AtomicUsize,
     ended: AtomicUsize,
@@ -34,7 +34,7 @@ struct Counted {
     opened: Condvar,
 }
 
-impl Counted {
+impl InstanceCounts {
     fn wait(&self) {
         self.held.fetch_add(1, Ordering::SeqCst);
         let mut open = self.open.lock().unwrap();
@@ -55,9 +55,9 @@ impl Counted {
 
 /// `OUT` is the sum of `IN` within the sequence, as far as this very instance has seen it.
 #[derive(Debug)]
-struct Tally(Arc<Counted>);
+struct TallyBackend(Arc<InstanceCounts>);
 
-impl ModelBackend for Tally {
+impl ModelBackend for TallyBackend {
     fn name(&self) -> &str {
         "tally"
     }
@@ -73,7 +73,7 @@ impl ModelBackend for Tally {
     }
 }
 
-struct TallyModel(Arc<Counted>);
+struct TallyModel(Arc<InstanceCounts>);
 
 impl BackendModel for TallyModel {
     fn io(&self) -> Option<&ModelIo> {
@@ -89,7 +89,7 @@ impl BackendModel for TallyModel {
 }
 
 struct TallyInstance {
-    counted: Arc<Counted>,
+    counted: Arc<InstanceCounts>,
     sums: HashMap<u64, i32>,
 }
 
@@ -124,19 +124,19 @@ impl ModelInstance for TallyInstance {
     }
 }
 
-struct Served {
+struct UpdatedServer {
     core: Arc<Core>,
-    counted: Arc<Counted>,
+    counted: Arc<InstanceCounts>,
     config: String,
     folder: tempfile::TempDir,
 }
 
 const CORRID: &str = "control_input { name: \"CORRID\" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }";
 
-impl Served {
+impl UpdatedServer {
     fn start(scheduling: &str, max_batch: i32, groups: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let counted = Arc::new(Counted::default());
+        let counted = Arc::new(InstanceCounts::default());
         let config = format!(
             "backend: \"tally\" max_batch_size: {max_batch} input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
              output {{ name: \"OUT\" data_type: TYPE_INT32 dims: 1 }} {scheduling}"
@@ -148,7 +148,8 @@ impl Served {
             control_mode: ControlMode::Explicit { load: vec!["m".to_owned()] },
             ..CoreOptions::default()
         };
-        let core = Core::start(options, vec![Arc::new(Tally(Arc::clone(&counted)))]).unwrap();
+        let core =
+            Core::start(options, vec![Arc::new(TallyBackend(Arc::clone(&counted)))]).unwrap();
         assert_eq!(core.load_failures(), []);
         Self { core, counted, config, folder }
     }
@@ -209,7 +210,7 @@ fn count(count: usize) -> String {
 
 #[test]
 fn instances_that_stay_go_on_and_only_the_difference_is_made_or_ends() {
-    let served = Served::start("", 0, &count(3));
+    let served = UpdatedServer::start("", 0, &count(3));
     assert_eq!(served.counted.of(), [1, 3, 0]);
     served.update(&count(5));
     assert_eq!(served.counted.of(), [1, 5, 0]);
@@ -227,7 +228,7 @@ fn instances_that_stay_go_on_and_only_the_difference_is_made_or_ends() {
 
 #[test]
 fn a_configuration_that_was_shown_and_has_another_count_keeps_instances() {
-    let served = Served::start("dynamic_batching {}", 4, &count(1));
+    let served = UpdatedServer::start("dynamic_batching {}", 4, &count(1));
     let config = served.core.resolve("m", "").unwrap().config();
     let mut shown = galatea_serving::config::to_json(&config);
     shown["instance_group"][0]["count"] = 2.into();
@@ -240,7 +241,7 @@ fn a_configuration_that_was_shown_and_has_another_count_keeps_instances() {
 #[test]
 fn what_waits_goes_to_an_instance_that_is_added() {
     for scheduling in ["", "dynamic_batching {}"] {
-        let served = Served::start(scheduling, 4, &count(1));
+        let served = UpdatedServer::start(scheduling, 4, &count(1));
         let held = served.send(0, "", HELD);
         until(|| served.counted.held.load(Ordering::SeqCst) == 1);
         let waiting = served.send(0, "", 5);
@@ -257,7 +258,7 @@ fn what_waits_goes_to_an_instance_that_is_added() {
 
 fn sequences_go_on(strategy: &str) {
     let served =
-        Served::start(&format!("sequence_batching {{ {strategy} {CORRID} }}"), 4, &count(3));
+        UpdatedServer::start(&format!("sequence_batching {{ {strategy} {CORRID} }}"), 4, &count(3));
     assert_eq!(
         [served.ask(1, "S", 1), served.ask(2, "S", 10), served.ask(3, "S", 100)],
         [1, 10, 100]
@@ -303,7 +304,7 @@ fn sequences_that_wait_for_a_slot_get_one_of_an_added_instance() {
         let scheduling = format!(
             "sequence_batching {{ {strategy} max_sequence_idle_microseconds: 600000000 {CORRID} }}"
         );
-        let served = Served::start(&scheduling, 0, &count(1));
+        let served = UpdatedServer::start(&scheduling, 0, &count(1));
         let held = served.send(1, "S", HELD);
         until(|| served.counted.held.load(Ordering::SeqCst) == 1);
         let behind = served.send(1, "", 1);
@@ -322,7 +323,7 @@ fn silent_sequences_of_an_instance_that_leaves_are_given_up() {
     let scheduling = format!(
         "sequence_batching {{ direct {{}} max_sequence_idle_microseconds: 20000 {CORRID} }}"
     );
-    let served = Served::start(&scheduling, 1, &count(2));
+    let served = UpdatedServer::start(&scheduling, 1, &count(2));
     assert_eq!([served.ask(1, "S", 1), served.ask(2, "S", 1)], [1, 1]);
     served.update(&count(1));
     served.await_ended(1);

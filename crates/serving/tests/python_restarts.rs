@@ -55,9 +55,9 @@ class TritonPythonModel:
 ";
 
 /// The model, served.
-struct Restarted(PythonModels);
+struct RestartedModel(PythonModels);
 
-impl Restarted {
+impl RestartedModel {
     fn new(decoupled: bool) -> Option<Self> {
         Self::with_patience(decoupled, START)
     }
@@ -106,7 +106,7 @@ fn ends(process: &str) {
 #[test]
 fn a_worker_that_does_not_start_holds_up_no_unload() {
     for decoupled in [false, true] {
-        let Some(served) = Restarted::new(decoupled) else { return };
+        let Some(served) = RestartedModel::new(decoupled) else { return };
         let hangs = served.hang();
         let waiting = [served.send(1), served.send(2)];
         assert!(runs(&hangs));
@@ -125,7 +125,7 @@ fn a_worker_that_does_not_start_holds_up_no_unload() {
 #[test]
 fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
     for unloads in [true, false] {
-        let Some(served) = Restarted::new(false) else { return };
+        let Some(served) = RestartedModel::new(false) else { return };
         let hangs = served.hang();
         if unloads {
             served.0.core.unload_model("m", UnloadDependents::Keep).unwrap();
@@ -143,7 +143,7 @@ fn a_worker_that_does_not_start_ends_with_an_idle_model_and_with_the_server() {
 
 #[test]
 fn a_worker_starts_again_where_somebody_has_removed_the_backends_files() {
-    let Some(served) = Restarted::new(false) else { return };
+    let Some(served) = RestartedModel::new(false) else { return };
     for _ in 0..2 {
         let lost = answer(&served.send(-2));
         assert!(lost.result.unwrap_err().message.contains("is not healthy"));
@@ -161,7 +161,7 @@ fn a_worker_that_a_signal_has_stopped_is_followed_by_another() {
 }
 
 fn stopped(decoupled: bool) {
-    let Some(served) = Restarted::with_patience(decoupled, "3") else { return };
+    let Some(served) = RestartedModel::with_patience(decoupled, "3") else { return };
     let pid = |from: &Receiver<SinkAnswer>| {
         let response = answer(from).result.unwrap().unwrap();
         response.outputs[0].tensor.to_vec::<i32>().unwrap()[0].to_string()

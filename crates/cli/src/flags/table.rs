@@ -174,6 +174,8 @@ pub const FLAGS: &[ServerFlag] = flags![
         "NAME, NAME:PORT, *.NAME or .NAME, with commas between: host names of requests that are taken besides the machine's own; * for all.", Yes;
     "allowed-origins" Texts, "",
         "SCHEME://HOST[:PORT], with commas between: pages that may use the server besides those of this machine; * for all, which may change nothing.", Yes;
+    "client-stall-secs" Range(1, 86_400), "60",
+        "Seconds in which a client must send 16 KiB of a request, or take 16 KiB of an answer, or all that is left; its request ends otherwise.", Yes;
     "allow-model-overrides" Bool, "",
         "Load models with a configuration and files that the client sends; true where only this machine reaches the server.", Yes;
     "disable-backends" Texts, "",

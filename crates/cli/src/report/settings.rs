@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use galatea::Model;
 
-use crate::arguments::{number, uniform};
+use crate::arguments::{number, threads, uniform};
 use crate::bench::several_providers;
 use crate::bench_language::CheckpointJob;
 use crate::generate::{FreeLengths, ShapeChoices};
@@ -37,7 +37,7 @@ pub(super) struct ReportSettings {
     #[arg(
         long,
         value_name = "N",
-        value_parser = number::<usize>,
+        value_parser = threads,
         help = "threads inside an operator, 0 for all fast cores [0]"
     )]
     threads: Option<usize>,

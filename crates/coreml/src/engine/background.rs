@@ -19,6 +19,7 @@ use super::agree::{agree, all_finite, none_lost};
 use super::compared_inputs::{ComparedInputs, InputMagnitudes};
 use super::counts;
 use super::later_comparison::compare_later;
+use super::loss_rate::LossRate;
 use super::standby::StandbyExecutable;
 use super::validation_cache::ValidationEntry;
 use crate::NAME;
@@ -43,6 +44,7 @@ struct DeferredState {
     limit: f64,
     /// The inputs that its results were compared on.
     compared: Mutex<ComparedInputs>,
+    losses: Mutex<LossRate>,
 }
 
 enum CompileStage {
@@ -114,7 +116,9 @@ impl DeferredExecutable {
             CompileMode::Background => {
                 let held = Mutex::new(Some(standby.get()?));
                 let stage = Mutex::new(CompileStage::Making);
-                let shared = DeferredState { name, standby, verdict, held, stage, limit, compared };
+                let losses = Mutex::default();
+                let shared =
+                    DeferredState { name, standby, verdict, held, stage, limit, compared, losses };
                 let shared = Arc::new(shared);
                 shared.make_in_background(make);
                 return Ok(Self { shared });
@@ -122,7 +126,8 @@ impl DeferredExecutable {
         };
         let held = Mutex::new(None);
         let stage = Mutex::new(stage);
-        let shared = DeferredState { name, standby, verdict, held, stage, limit, compared };
+        let losses = Mutex::default();
+        let shared = DeferredState { name, standby, verdict, held, stage, limit, compared, losses };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -207,6 +212,7 @@ impl DeferredState {
             Err(error) => {
                 *self.held() = Some(fallback);
                 self.blame(&error);
+                self.count_other(&error);
                 return Ok(expected.into());
             }
         };
@@ -318,6 +324,22 @@ impl DeferredState {
         }
     }
 
+    /// Counts a run that others answer, and gives up an engine that loses many: each of their answers is rounded in
+    /// another way than the engine's.
+    fn count_other(&self, error: &RuntimeError) {
+        if matches!(error, RuntimeError::Input(_)) {
+            return;
+        }
+        counts::fallback();
+        if matches!(error, RuntimeError::Lost { .. }) && self.losses().lose() {
+            self.give_up(&format!("it loses runs again and again: {error}"));
+        }
+    }
+
+    fn losses(&self) -> MutexGuard<'_, LossRate> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a run that failed; one that did not sets the count back.
     fn note(&self, failed: Option<&RuntimeError>) {
         let over = {
@@ -363,6 +385,7 @@ impl Executable for DeferredExecutable {
         RunFence::pending(move || match fence.wait() {
             Ok(PartitionResult { outputs, rows }) => {
                 shared.note(None);
+                shared.losses().keep();
                 let outputs = shared.checked(outputs, inputs, &magnitudes)?;
                 Ok(PartitionResult { outputs, rows })
             }
@@ -370,6 +393,7 @@ impl Executable for DeferredExecutable {
                 if blames(&error) {
                     shared.note(Some(&error));
                 }
+                shared.count_other(&error);
                 tracing::debug!(partition = %shared.name, "a run goes to others: {error}");
                 shared.fallback()?.submit(inputs.into()).wait()
             }

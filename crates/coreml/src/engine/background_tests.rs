@@ -309,3 +309,24 @@ fn a_sample_of_an_engines_runs_is_compared_behind_the_answers() {
     let after = counts::counts();
     assert!(after.comparisons > before.comparisons && after.fallbacks > before.fallbacks);
 }
+
+#[test]
+fn runs_that_are_lost_with_a_worker_are_counted_and_too_many_of_them_end_it() {
+    let lost = || RuntimeError::Lost {
+        provider: "coreml".to_owned(),
+        message: "killed".to_owned(),
+        hung: false,
+    };
+    let deferred = over(Ok(Gives(Err(lost()))));
+    let made = deferred.made().unwrap();
+    *deferred.shared.stage() = CompileStage::Serving(made, 0);
+    let before = counts::counts().fallbacks;
+    let mut runs = 0;
+    while !matches!(*deferred.shared.stage(), CompileStage::GivenUp) {
+        assert_eq!(run(&deferred), 100.0);
+        runs += 1;
+        assert!(runs < 20, "an engine that loses every run serves for ever");
+    }
+    assert!(runs > MAX_FAILURES, "one worker that is killed is no fault of the engine");
+    assert!(counts::counts().fallbacks >= before + u64::try_from(runs).unwrap() + 1);
+}

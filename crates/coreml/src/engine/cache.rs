@@ -19,8 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use galatea_apple::ChipIdentity;
+use galatea_tensor::read_plain_text;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use super::plain_file::open_plain;
 use super::{CoreMlEngine, EngineError, counts};
 
 /// The compiled model in an entry.
@@ -82,7 +84,7 @@ fn hasher(key: PackageDigest) -> SipHasher13 {
 
 /// The digest of a file and its length.
 fn digest(path: &Path, key: PackageDigest) -> io::Result<(u128, u64)> {
-    let mut file = File::open(path)?;
+    let mut file = open_plain(path)?;
     let mut hasher = hasher(key);
     let mut len = 0;
     let mut part = vec![0; 1 << 20];
@@ -175,11 +177,11 @@ impl CompiledCache {
             let (a, b) = text.trim().split_once(' ')?;
             Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?))
         };
-        let read = || fs::read_to_string(&path).map(parse);
+        let read = || read_plain_text(&path).map(parse);
         let damaged = match read() {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => true,
-            Err(_) => false,
+            Err(error) => error.kind() == io::ErrorKind::InvalidData,
         };
         let random = || RandomState::new().build_hasher().finish();
         let passing = self.passing().map_err(io::Error::other)?;
@@ -249,7 +251,7 @@ impl CompiledCache {
 
     /// An entry that is whole. One that is damaged is taken away.
     fn found(&self, entry: &Path, key: PackageDigest) -> Option<CompiledPackage> {
-        let seal = File::open(entry.join(SEAL)).ok()?;
+        let seal = open_plain(&entry.join(SEAL)).ok()?;
         seal.lock_shared().ok()?;
         match whole(entry, &seal, key) {
             Ok(()) => {
@@ -288,7 +290,7 @@ impl CompiledCache {
                 }
                 continue;
             }
-            let Ok(seal) = File::open(path.join(SEAL)) else { continue };
+            let Ok(seal) = open_plain(&path.join(SEAL)) else { continue };
             let used = seal.metadata().and_then(|found| found.modified());
             let bytes = read_seal(&seal).map_or(0, |rows| rows.iter().map(|row| row.len).sum());
             total = total.saturating_add(bytes);

@@ -13,7 +13,8 @@ pub struct EngineCounts {
     pub predictions: u64,
     /// Workers that were started after another one ended.
     pub worker_restarts: u64,
-    /// Partitions that an engine was given up for.
+    /// Times that others answered in an engine's place: runs that it failed or lost, and partitions that it was given up
+    /// for.
     pub fallbacks: u64,
     /// Runs of programs that gave no finite numbers where FP32 has some; others have answered in their place.
     pub nonfinite: u64,

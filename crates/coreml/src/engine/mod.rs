@@ -28,6 +28,8 @@ mod estimated_rows;
 pub mod fuzzing;
 mod interpreter;
 pub(super) mod later_comparison;
+mod loss_rate;
+mod plain_file;
 mod power;
 mod records;
 mod run;

@@ -2,7 +2,7 @@
 //! the compiled packages. They only save time: a record that is missing or broken is found out
 //! anew.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::hash::Hasher;
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use super::CompiledCache;
+use super::plain_file::open_plain;
 
 /// The most bytes of a text.
 const MAX_BYTES: u64 = 1 << 20;
@@ -48,7 +49,7 @@ impl TextRecords {
     /// A text, where there is one.
     pub(crate) fn read(&self, kind: &str, number: u128) -> Option<String> {
         let mut text = String::new();
-        let file = File::open(self.path(kind, number)).ok()?;
+        let file = open_plain(&self.path(kind, number)).ok()?;
         file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
         Some(text)
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use galatea_providers::{HostCores, measure_host_peaks};
 use galatea_runtime::DevicePeaks;
 use galatea_serving::model_cache::ModelCache;
+use galatea_tensor::read_plain_text;
 use serde_json::{Value, json};
 
 /// Format name and version of the file.
@@ -62,7 +63,7 @@ fn kept_or_measured(file: Option<&Path>, measure: impl FnOnce() -> DevicePeaks) 
 
 fn read(file: &Path) -> Option<DevicePeaks> {
     let small = fs::metadata(file).ok()?.len() <= MAX_BYTES;
-    let text = small.then(|| fs::read_to_string(file).ok()).flatten()?;
+    let text = small.then(|| read_plain_text(file).ok()).flatten()?;
     let value: Value = serde_json::from_str(&text).ok()?;
     if value["format"] != FORMAT || value["host"] != identity() {
         return None;

@@ -25,11 +25,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_graph::{Graph, infer, rewrite};
-use galatea_kernels::{Isa, ThreadPool};
+use galatea_kernels::{Isa, MAX_POOL_THREADS, ThreadPool};
 use galatea_runtime::cost::UnitCost;
 use galatea_runtime::{
-    ClaimRefusal, ClaimRequest, CompileRequest, Executable, ExecutionProvider, NodeClaim,
-    OptimiseLevel, Precision, ProviderClaims, ProviderTraits, RuntimeError, SessionOptions,
+    ClaimRefusal, ClaimRequest, CompileRequest, Executable, ExecutionProvider, MAX_SESSION_THREADS,
+    NodeClaim, OptimiseLevel, Precision, ProviderClaims, ProviderTraits, RuntimeError,
+    SessionOptions,
 };
 
 use executable::CpuExecutable;
@@ -103,9 +104,13 @@ impl CpuProvider {
 /// whoever asked for it.
 static POOLS: Mutex<Vec<Weak<ThreadPool>>> = Mutex::new(Vec::new());
 
+// What a session may be given, its pool has.
+const _: () = assert!(MAX_SESSION_THREADS <= MAX_POOL_THREADS);
+
 /// A pool of so many threads; 0 are as many as there are fast cores.
 pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
-    let threads = if threads == 0 { HostCores::detect().fast } else { threads };
+    let threads =
+        if threads == 0 { HostCores::detect().fast } else { threads.min(MAX_POOL_THREADS) };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     pools.retain(|pool| pool.strong_count() > 0);
     let live: Vec<Arc<ThreadPool>> = pools.iter().filter_map(Weak::upgrade).collect();

@@ -1,23 +1,37 @@
 //! The body of a call that reads its messages itself: a message that has not come as a whole takes its part of the memory
-//! for bodies.
+//! for bodies, and must go on.
 
+use std::error::Error;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
+use tokio::time::Sleep;
 use tonic::Status;
 
 use super::compression::PREFIX_BYTES;
-use super::http2::InboundBody;
 use crate::body_budget::{BodyBudget, BodyLease, BudgetExhausted};
+use crate::client_pace::MIN_PACE_BYTES;
 
 /// See the module.
-pub(super) struct CountedBody {
-    body: InboundBody,
+pub(super) struct CountedBody<B> {
+    body: B,
     budget: Arc<BodyBudget>,
     message: UnfinishedMessage,
+    /// Longest time for the next bytes of a message.
+    stall: Duration,
+    pace: Option<MessagePace>,
+}
+
+/// Time by which more of a message must have come.
+struct MessagePace {
+    end: Pin<Box<Sleep>>,
+    /// Bytes that had come when it began.
+    come: usize,
 }
 
 /// A message of which a part has come.
@@ -42,14 +56,45 @@ pub(super) fn unread_answers() -> Status {
     Status::resource_exhausted(text)
 }
 
-impl CountedBody {
+impl<B> CountedBody<B> {
     /// Counts what comes of a body.
-    pub(super) fn new(body: InboundBody, budget: &Arc<BodyBudget>) -> Self {
-        Self { body, budget: Arc::clone(budget), message: UnfinishedMessage::default() }
+    pub(super) fn new(body: B, budget: &Arc<BodyBudget>, stall: Duration) -> Self {
+        let message = UnfinishedMessage::default();
+        Self { body, budget: Arc::clone(budget), message, stall, pace: None }
+    }
+
+    /// Waits for more of a message as long as its client may take. Between messages there is no end.
+    fn poll_pace(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        if !self.message.is_inside() {
+            return Poll::Pending;
+        }
+        let pace = self.pace.get_or_insert_with(|| MessagePace {
+            end: Box::pin(tokio::time::sleep(self.stall)),
+            come: self.message.come,
+        });
+        pace.end.as_mut().poll(context).map(|()| {
+            let seconds = self.stall.as_secs();
+            Status::deadline_exceeded(format!("the request did not go on for {seconds} seconds"))
+        })
+    }
+
+    /// Counts what has come, and begins a new time where it is enough.
+    fn count(&mut self, piece: &[u8]) -> Result<(), Status> {
+        self.message.take(piece, &self.budget).map_err(|BudgetExhausted| no_memory())?;
+        let goes_on = |pace: &MessagePace| {
+            self.message.is_inside() && self.message.come < pace.come.saturating_add(MIN_PACE_BYTES)
+        };
+        self.pace = self.pace.take().filter(goes_on);
+        Ok(())
     }
 }
 
 impl UnfinishedMessage {
+    /// Returns whether a part of a message has come, and not all of it.
+    fn is_inside(&self) -> bool {
+        self.missing > 0 || self.prefix_bytes > 0
+    }
+
     /// Counts a piece.
     fn take(&mut self, piece: &[u8], budget: &BodyBudget) -> Result<(), BudgetExhausted> {
         let mut rest = piece;
@@ -86,7 +131,10 @@ impl UnfinishedMessage {
     }
 }
 
-impl http_body::Body for CountedBody {
+impl<B> http_body::Body for CountedBody<B>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
+{
     type Data = Bytes;
     type Error = Status;
 
@@ -95,12 +143,13 @@ impl http_body::Body for CountedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
+            return this.poll_pace(context).map(|status| Some(Err(status)));
+        };
         Poll::Ready(frame.map(|frame| {
             let frame = frame.map_err(|error| Status::from_error(error.into()))?;
             if let Some(piece) = frame.data_ref() {
-                let taken = this.message.take(piece, &this.budget);
-                taken.map_err(|BudgetExhausted| no_memory())?;
+                this.count(piece)?;
             }
             Ok(frame)
         }))
@@ -146,5 +195,52 @@ mod tests {
         assert_eq!(budget.refusals(), 1);
         drop((other, message));
         UnfinishedMessage::default().take(&text, &budget).unwrap();
+    }
+
+    /// Gives a few bytes every ten seconds.
+    struct DrippingBody {
+        next: Pin<Box<Sleep>>,
+        piece: Bytes,
+    }
+
+    impl http_body::Body for DrippingBody {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            std::task::ready!(self.next.as_mut().poll(context));
+            self.next = Box::pin(tokio::time::sleep(Duration::from_secs(10)));
+            Poll::Ready(Some(Ok(Frame::data(self.piece.clone()))))
+        }
+    }
+
+    /// Time until the body of a message is given up; none where it goes on for an hour.
+    async fn time_of(piece: Bytes) -> Option<Duration> {
+        let next = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let budget = Arc::new(BodyBudget::new(1 << 30));
+        let stall = Duration::from_secs(60);
+        let mut body = CountedBody::new(DrippingBody { next, piece }, &budget, stall);
+        let begun = tokio::time::Instant::now();
+        while begun.elapsed() < stall * 60 {
+            let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+            if let Some(Err(status)) = frame.await {
+                assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+                return Some(begun.elapsed());
+            }
+        }
+        None
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_does_not_go_on_ends_its_call() {
+        let announces_much = Bytes::from_static(&[0, 0x70, 0, 0, 0]);
+        let waited = time_of(announces_much).await.unwrap();
+        assert!(waited <= Duration::from_secs(70), "{waited:?}");
+        // Whole messages may come as rarely as they like, and long ones as fast as they must.
+        assert_eq!(time_of(framed(100).into()).await, None);
+        assert_eq!(time_of(framed(1 << 20).get(..4000).unwrap().to_vec().into()).await, None);
     }
 }

@@ -100,7 +100,9 @@ pub(super) async fn call(
     services: &GrpcServices,
     request: http::Request<InboundBody>,
 ) -> Option<http::Response<Body>> {
-    let request = request.map(|body| CountedBody::new(body, services.app.body_budget()));
+    let request = request.map(|body| {
+        CountedBody::new(body, services.app.body_budget(), services.app.limits().stall)
+    });
     let path = request.uri().path();
     if path == STREAM_INFER {
         let grpc = Grpc::new(ProstCodec::default());

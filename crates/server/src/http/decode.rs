@@ -10,7 +10,7 @@ use galatea_tensor::DataType;
 use super::encode::{OutputPlan, RequestedOutput};
 use super::endpoints::CallContext;
 use crate::app::{ClientLimits, ServerState};
-use crate::body_budget::BodyLease;
+use crate::body_budget::{BodyLease, has_memory};
 use crate::json::{JsonDocument, JsonKind, JsonValue, MAX_DEPTH, ParseError};
 use crate::shm::{RegionWindow, SharedMemory};
 use crate::tensor_wire::{element_count, shape_text};
@@ -37,6 +37,12 @@ pub(super) fn json_document(
     limits: ClientLimits,
 ) -> Result<JsonDocument<'_>, ServingError> {
     check_json_size(text, limits)?;
+    if !has_memory(text.len().saturating_mul(VALUE_BYTES)) {
+        return Err(ServingError::unavailable(format!(
+            "the system has no memory for the values of {} bytes of JSON",
+            text.len()
+        )));
+    }
     JsonDocument::parse(text).map_err(json_error)
 }
 

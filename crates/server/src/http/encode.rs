@@ -5,10 +5,14 @@ use galatea_serving::{InferenceResponse, ModelHandle, OutputTensor, ParameterVal
 use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::message::{ContentType, HttpResponse};
+use crate::body_budget::has_memory;
 use crate::classification;
 use crate::json;
 use crate::shm::RegionWindow;
 use crate::tensor_wire::wire_bytes;
+
+/// Most bytes of a number as text, with its comma.
+const ELEMENT_TEXT_BYTES: usize = 24;
 
 /// An output that the request names.
 #[derive(Debug)]
@@ -159,6 +163,14 @@ fn write_output(
         }
         OutputForm::Region(place) => place.write(&output.name, &wire_bytes(tensor)?)?,
         OutputForm::Json | OutputForm::Classes(..) => {
+            // The text is moved where it cannot grow.
+            let elements = tensor.shape().iter().product::<usize>();
+            if !has_memory(elements.saturating_mul(ELEMENT_TEXT_BYTES).saturating_add(head.len())) {
+                return Err(ServingError::unavailable(format!(
+                    "the system has no memory for {elements} elements of '{}' as text; ask for binary data",
+                    output.name
+                )));
+            }
             head.extend_from_slice(b",\"data\":");
             write_data(head, &tensor.contiguous()?)?;
         }

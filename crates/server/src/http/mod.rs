@@ -26,6 +26,7 @@ mod metrics_door;
 pub mod openai;
 pub mod openai_front_end;
 mod openai_models;
+mod pace;
 mod power;
 mod profile;
 mod repository;

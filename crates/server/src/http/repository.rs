@@ -11,6 +11,7 @@ use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
 use crate::app::ClientLimits;
 use crate::blocking::run_blocking;
+use crate::body_budget::has_memory;
 use crate::json::{self, JsonDocument, JsonKind, ParseError};
 
 /// Models of the repositories with their states; the body may hold `{"ready": true}`.
@@ -131,6 +132,10 @@ fn overrides(body: &[u8], limits: ClientLimits) -> Result<LoadOverrides, Serving
             return Err(ServingError::internal("attempt to access JSON non-string as string"));
         };
         match file {
+            Some(_) if !has_memory(text.len()) => {
+                let text = format!("the system has no memory for a file of {} bytes", text.len());
+                return Err(ServingError::unavailable(text));
+            }
             Some(path) => overrides.files.push((path.to_owned(), base64(text))),
             None => overrides.config = Some(String::from_utf8_lossy(text).into_owned()),
         }
@@ -183,8 +188,9 @@ mod tests {
     use galatea_serving::ErrorCode;
 
     use super::*;
+    use crate::client_pace::CLIENT_STALL;
 
-    const LIMITS: ClientLimits = ClientLimits { max_input_bytes: 1 << 20 };
+    const LIMITS: ClientLimits = ClientLimits { max_input_bytes: 1 << 20, stall: CLIENT_STALL };
 
     #[test]
     fn loads_take_a_configuration_and_files() {
@@ -257,7 +263,7 @@ mod tests {
 
     #[test]
     fn bodies_are_as_long_as_the_limit_for_json_permits() {
-        let limits = ClientLimits { max_input_bytes: 20 };
+        let limits = ClientLimits { max_input_bytes: 20, ..LIMITS };
         let body = r#"{"parameters":{}}"#;
         overrides(body.as_bytes(), limits).unwrap();
         let longer = format!("{body}    ");

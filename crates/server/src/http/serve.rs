@@ -69,7 +69,8 @@ async fn serve_connection(
         Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
     };
     let budget = Arc::clone(app.body_budget());
-    let mut connection = HttpConnection::new(stream).with_budget(budget);
+    let mut connection =
+        HttpConnection::new(stream).with_budget(budget).with_stall(app.limits().stall);
     let served = ServedPeer { peer, rest: counted.rest() };
     if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route, served).await
         && connection.send(&response, false, true).await.is_ok()

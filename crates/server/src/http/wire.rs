@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::{Instant, timeout_at};
 
 use super::dialect;
 use super::framing::{
@@ -22,7 +21,9 @@ use super::framing::{
 };
 use super::head::{MAX_HEAD_BYTES, head_too_long, parse_head};
 use super::message::{BodyPieces, HttpHead, HttpResponse};
-use crate::body_budget::{BodyBudget, BodyLease};
+use super::pace::{ReadDeadline, WritePace};
+use crate::body_budget::{BodyBudget, BodyLease, has_memory};
+use crate::client_pace::CLIENT_STALL;
 use crate::status;
 
 /// Most bytes that come with one read at the beginning of a request: all of a small one.
@@ -43,17 +44,12 @@ const PLACED_BODY_BYTES: usize = 8 * 1024;
 const TENSOR_ALIGNMENT: usize = 64;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
-/// Longest silence inside an answer, and longest time for the next [`MIN_BYTES`] of a request, or for all that is
-/// missing if that is less. Between requests a connection may rest for ever.
-const STALL: Duration = Duration::from_secs(60);
 /// Most bytes of a refused request that are read and dropped.
 const MAX_DRAINED_BYTES: usize = 1024 * 1024;
 /// Longest body of a refused request that is read so that its connection can go on.
 const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 /// Longest time for reading and dropping.
 const LINGER: Duration = Duration::from_secs(2);
-/// Bytes that a peer must send in [`STALL`].
-const MIN_BYTES: usize = 16 * 1024;
 /// Answers up to this size are sent with one copy instead of a gathered write.
 const COPIED_BODY_BYTES: usize = 16 * 1024;
 
@@ -65,40 +61,14 @@ pub(super) struct HttpConnection<S> {
     out: Vec<u8>,
     /// The request is for a head alone, and so is its answer.
     is_head: bool,
+    /// Longest time for the next bytes of a request or an answer. Between requests a connection may rest for ever.
+    stall: Duration,
     pace: ReadDeadline,
+    write_pace: WritePace,
     /// Memory for bodies that have not come as a whole; none where it is not bounded.
     budget: Option<Arc<BodyBudget>>,
     /// Longest body of the request that is being read.
     most_body: u64,
-}
-
-/// Until when more of a request must have come.
-#[derive(Debug)]
-struct ReadDeadline {
-    deadline: Instant,
-    credit: usize,
-}
-
-impl ReadDeadline {
-    fn start() -> Self {
-        Self { deadline: Instant::now() + STALL, credit: 0 }
-    }
-
-    /// Reads what there is, or waits for it as long as the pace allows.
-    async fn read<S: AsyncRead + Unpin>(
-        &mut self,
-        stream: &mut S,
-        into: &mut impl BufMut,
-    ) -> Result<(), ReadError> {
-        match timeout_at(self.deadline, stream.read_buf(into)).await {
-            Ok(Ok(bytes)) if bytes > 0 => self.credit += bytes,
-            _ => return Err(ReadError::Closed),
-        }
-        if self.credit >= MIN_BYTES {
-            *self = Self::start();
-        }
-        Ok(())
-    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
@@ -109,7 +79,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             ahead,
             out: Vec::new(),
             is_head: false,
-            pace: ReadDeadline::start(),
+            stall: CLIENT_STALL,
+            pace: ReadDeadline::start(CLIENT_STALL),
+            write_pace: WritePace::start(CLIENT_STALL),
             budget: None,
             most_body: MAX_BODY_BYTES,
         }
@@ -118,6 +90,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     /// The same connection, whose bodies share memory with those of others.
     pub(super) fn with_budget(self, budget: Arc<BodyBudget>) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// The same connection, whose peer has so much time for the next bytes of a request or an answer.
+    pub(super) fn with_stall(self, stall: Duration) -> Self {
+        Self { stall, ..self }
     }
 
     /// Lets the next bodies have so many bytes at most.
@@ -160,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     }
 
     async fn rest_of_head(&mut self) -> Result<Option<HttpHead>, ReadError> {
-        self.pace = ReadDeadline::start();
+        self.pace = ReadDeadline::start(self.stall);
         self.is_head = false;
         let mut left = MAX_HEAD_BYTES;
         // Before a first look nobody knows whether the client speaks HTTP at all.
@@ -237,7 +214,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
 
     /// Reads a body into memory of its own, placed so that its first tensor is aligned and need not be copied.
     async fn placed_body(&mut self, length: usize, tensor_at: usize) -> Result<Bytes, ReadError> {
-        let mut body = BytesMut::with_capacity(length.min(EAGER_BODY_BYTES) + TENSOR_ALIGNMENT);
+        let eager = length.min(EAGER_BODY_BYTES) + TENSOR_ALIGNMENT;
+        if !has_memory(eager) {
+            return Err(without_memory(length));
+        }
+        let mut body = BytesMut::with_capacity(eager);
         let tensor = body.as_ptr() as usize + tensor_at.min(length);
         let pad = tensor.next_multiple_of(TENSOR_ALIGNMENT) - tensor;
         body.put_bytes(0, pad);
@@ -247,7 +228,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             let missing = pad + length - body.len();
             let room = self.room(&mut lease, body.len()).await?;
             if body.capacity() == body.len() {
-                body.reserve(missing.min(EAGER_BODY_BYTES));
+                // It is moved where it cannot grow.
+                let more = missing.min(EAGER_BODY_BYTES);
+                if !has_memory(body.len() + more) {
+                    return Err(without_memory(length));
+                }
+                body.reserve(more);
             }
             let wanted = missing.min(room);
             self.pace.read(&mut self.stream, &mut (&mut body).limit(wanted)).await?;
@@ -267,7 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         }
         lease.grow().await.map_err(|_| crowded())?;
         // The wait was not the client's.
-        self.pace = ReadDeadline::start();
+        self.pace = ReadDeadline::start(self.stall);
         Ok(lease.room(come).unwrap_or(1))
     }
 
@@ -277,6 +263,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             let missing = length - self.ahead.len();
             let room = missing.min(EAGER_BODY_BYTES.max(self.ahead.len()));
             if self.ahead.capacity() - self.ahead.len() < room {
+                if !has_memory(self.ahead.len() + room) {
+                    return Err(without_memory(length));
+                }
                 self.ahead.reserve(room);
             }
             self.pace.read(&mut self.stream, &mut self.ahead).await?;
@@ -316,6 +305,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
                 let room = self.room(&mut lease, body.len()).await?;
                 self.fill(missing.min(EAGER_BODY_BYTES).min(room)).await?;
                 let part = self.ahead.len().min(missing);
+                if body.capacity() - body.len() < part && !has_memory(2 * body.len() + part) {
+                    return Err(without_memory(body.len() + part));
+                }
                 body.extend_from_slice(self.ahead.get(..part).unwrap_or(&[]));
                 self.ahead.advance(part);
                 missing -= part;
@@ -377,6 +369,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         close: bool,
     ) -> io::Result<()> {
         self.out.clear();
+        self.write_pace = WritePace::start(self.stall);
         write_head(&mut self.out, response, old, close);
         // An answer to HEAD has the head of an answer to GET and nothing behind it.
         let body: &[Bytes] = if self.is_head { &[] } else { &response.body };
@@ -384,8 +377,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             for part in body {
                 self.out.extend_from_slice(part);
             }
-            in_time(self.stream.write_all(&self.out)).await?;
-            return in_time(self.stream.flush()).await;
+            return self.write_out().await;
         }
         let mut slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(&self.out))
             .chain(body.iter().map(|part| IoSlice::new(part)))
@@ -393,14 +385,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
         let mut rest: &mut [IoSlice<'_>] = &mut slices;
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            let written = in_time(self.stream.write_vectored(rest)).await?;
+            let written = self.write_pace.step(self.stream.write_vectored(rest)).await?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             IoSlice::advance_slices(&mut rest, written);
         }
-        // Encrypted bytes may wait in the library.
-        in_time(self.stream.flush()).await
+        self.flush().await
+    }
+
+    /// Writes what is prepared.
+    async fn write_out(&mut self) -> io::Result<()> {
+        let mut rest = self.out.as_slice();
+        while !rest.is_empty() {
+            let written = self.write_pace.step(self.stream.write(rest)).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        self.flush().await
+    }
+
+    /// Writes encrypted bytes that wait in the library.
+    async fn flush(&mut self) -> io::Result<()> {
+        let stream = &mut self.stream;
+        self.write_pace.step(async { stream.flush().await.map(|()| 0) }).await.map(drop)
     }
 
     /// Sends the pieces of a body as they come, behind its head. Pieces that are ready together are sent
@@ -432,8 +442,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
             if ended && !old {
                 self.out.extend_from_slice(b"0\r\n\r\n");
             }
-            in_time(self.stream.write_all(&self.out)).await?;
-            in_time(self.stream.flush()).await?;
+            self.write_out().await?;
             if ended {
                 return Ok(());
             }
@@ -466,14 +475,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     }
 }
 
-/// Gives up on a peer that neither sends nor takes anything.
-async fn in_time<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match tokio::time::timeout(STALL, step).await {
-        Ok(result) => result,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
 /// Returns the offset of the first binary tensor in a body: behind the JSON part, whose length the head
 /// gives.
 fn tensor_at(head: &HttpHead) -> usize {
@@ -488,7 +489,14 @@ fn refused(text: &str) -> ReadError {
     ReadError::refused(400, text)
 }
 
-/// The answer to a body for which there is no memory.
+/// The answer to a body for which the system has no memory.
+fn without_memory(bytes: usize) -> ReadError {
+    let text = format!("the system has no memory for a body of {bytes} bytes");
+    let response = HttpResponse::error(503, super::message::ContentType::Json, &text);
+    ReadError::Refused(response.with_header("Retry-After", "1"))
+}
+
+/// The answer to a body for which others leave no memory.
 fn crowded() -> ReadError {
     let text =
         "the bodies of other requests that are on their way take all memory for them; try again";

@@ -34,7 +34,7 @@ const FAMILIES: &[AneFamily] = &[
     },
     AneFamily {
         name: "ane_fallbacks_total",
-        help: "Partitions that Core ML's engine was given up for",
+        help: "Runs that Core ML's engine failed or lost, and partitions that it was given up for, answered by others",
         value: |counts| counts.fallbacks,
     },
     AneFamily {

@@ -460,3 +460,17 @@ fn tensors_of_a_batch_name_their_source_and_their_targets() {
     let twice = "batch_output { target_name: 'Z' source_input: 'A' } ".repeat(2);
     assert_eq!(check(&twice), Err("target output name 'Z' can only be specified once".to_owned()));
 }
+
+#[test]
+fn instances_of_all_groups_are_counted_together() {
+    let groups = |count: i32, number: usize| {
+        "instance_group { count: {} kind: KIND_CPU } "
+            .replace("{}", &count.to_string())
+            .repeat(number)
+    };
+    assert_eq!(problem(&groups(512, 2)), "");
+    let found = problem(&groups(1000, 50));
+    assert!(found.contains("50000 instances together, but at most 1024"), "{found}");
+    assert!(problem(&groups(1025, 1)).contains("has 1025 instances"));
+    assert!(problem(&groups(i32::MAX, 3)).contains("2147483647"));
+}

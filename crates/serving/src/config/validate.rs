@@ -10,7 +10,8 @@ use super::inference::model_queue_policy::TimeoutAction;
 use super::inference::model_sequence_batching::control::Kind as ControlKind;
 use super::inference::model_sequence_batching::{Control, StrategyChoice};
 use super::inference::{
-    ModelDynamicBatching, ModelEnsembling, ModelSequenceBatching, ModelTensorReshape, model_input,
+    ModelDynamicBatching, ModelEnsembling, ModelInstanceGroup, ModelSequenceBatching,
+    ModelTensorReshape, model_input,
 };
 use super::normalise::ENSEMBLE;
 use super::{ModelConfig, datatype, inference};
@@ -432,7 +433,27 @@ pub fn validate_instances(config: &ModelConfig, gpus: u32) -> Result<(), Serving
             ));
         }
     }
+    let all = instances(config, gpus);
+    if all > MAX_INSTANCES.into() && problems.is_empty() {
+        problems.push(format!(
+            "the instance groups of model {model} have {all} instances together, but at most {MAX_INSTANCES} are \
+             possible"
+        ));
+    }
     report(problems)
+}
+
+/// Returns how many instances all groups have.
+fn instances(config: &ModelConfig, gpus: u32) -> i64 {
+    let places = |group: &ModelInstanceGroup| match group.kind() {
+        GroupKind::Gpu if group.gpus.is_empty() => i64::from(gpus),
+        GroupKind::Gpu => i64::try_from(group.gpus.len()).unwrap_or(i64::MAX),
+        GroupKind::Cpu | GroupKind::Auto | GroupKind::Model => 1,
+    };
+    let counts = config.instance_group.iter();
+    counts.fold(0, |all: i64, group| {
+        all.saturating_add(places(group).saturating_mul(i64::from(group.count)))
+    })
 }
 
 /// Each instance is a thread, so that a slip of the pen must not be taken at its word.

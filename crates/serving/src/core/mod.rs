@@ -51,6 +51,7 @@ use crate::error::ServingError;
 use crate::repository::{self, ModelRepository};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use crate::temporary_folder;
 use crate::waiting_models::CallGraph;
 use changed_files::ChangedModels;
 use load_permits::LoadPermits;
@@ -102,6 +103,7 @@ impl Core {
         mut options: CoreOptions,
         backends: Vec<Arc<dyn ModelBackend>>,
     ) -> Result<Arc<Self>, ServingError> {
+        temporary_folder::remove_leftovers();
         options.repositories = repository::distinct(options.repositories);
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
         let driver = LaneDriver::start(options.rate_limits.clone())?;

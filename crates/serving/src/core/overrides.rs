@@ -3,18 +3,17 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use bytes::Bytes;
-use tempfile::TempDir;
-
 use crate::error::ServingError;
+use crate::temporary_folder::TemporaryFolder;
+use bytes::Bytes;
 
 /// Longest name of a file or folder, as the file systems of Linux and macOS have it.
 const MAX_NAME_BYTES: usize = 255;
 
-/// A model folder that holds the given files and nothing else, and goes when it is dropped.
+/// A model folder that holds the given files and nothing else, and goes when it is dropped or the server is killed.
 #[derive(Debug)]
 pub(super) struct GivenFolder {
-    folder: TempDir,
+    folder: TemporaryFolder,
 }
 
 impl GivenFolder {
@@ -32,10 +31,7 @@ impl GivenFolder {
                 path.display()
             ))
         };
-        let folder = tempfile::Builder::new()
-            .prefix("galatea-model-")
-            .tempdir()
-            .map_err(|error| failed(Path::new("."), error))?;
+        let folder = TemporaryFolder::make("model").map_err(|error| failed(Path::new("."), error))?;
         for (path, (_, content)) in paths.iter().zip(files) {
             let target = folder.path().join(path);
             if let Some(parent) = target.parent() {

@@ -2,6 +2,7 @@
 
 mod gate;
 mod inline;
+mod instance_threads;
 mod lane;
 mod ordered;
 mod seat;
@@ -24,6 +25,7 @@ use crate::schedule::{InstanceMoves, RequestScheduler, ScheduleTicket, SequenceM
 use crate::sequence::SequencePlan;
 use gate::RateLimiterGates;
 pub(crate) use inline::is_inside;
+use instance_threads::{InstanceThreads, ThreadReservation};
 use lane::{LanePolicy, ModelLane};
 pub use seat::SeatedInstance;
 use timer::LaneTimer;
@@ -33,6 +35,7 @@ pub struct LaneDriver {
     timer: Arc<LaneTimer>,
     next_lane: AtomicU64,
     lanes: Mutex<Vec<Weak<ModelLane>>>,
+    threads: InstanceThreads,
     gates: Option<Arc<RateLimiterGates>>,
 }
 
@@ -92,6 +95,7 @@ impl LaneDriver {
             timer: LaneTimer::start()?,
             next_lane: AtomicU64::new(0),
             lanes: Mutex::default(),
+            threads: InstanceThreads::default(),
             gates: limits.map(RateLimiterGates::new),
         })
     }
@@ -100,7 +104,8 @@ impl LaneDriver {
     /// by name, each of which gets a thread.
     ///
     /// # Errors
-    /// When the system gives no thread, or an instance needs more of a resource than there is.
+    /// When the system gives no thread, the instances of all models have too many, or one needs more of a resource than
+    /// there is.
     pub fn add(
         &self,
         context: &Arc<ExecutionContext>,
@@ -110,6 +115,7 @@ impl LaneDriver {
         sequences: Option<Arc<SequencePlan>>,
         seats: Vec<InstanceSeat>,
     ) -> Result<DriverHandle, ServingError> {
+        let reservation = self.threads.reserve(seats.len())?;
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
         let mut through = Vec::new();
         if let Some(gates) = &self.gates {
@@ -127,6 +133,7 @@ impl LaneDriver {
             next_id: AtomicU64::new(0),
             context: Arc::clone(context),
             threads: Mutex::default(),
+            _reservation: reservation,
         };
         for (number, name) in names.into_iter().enumerate() {
             let lane = Arc::clone(&lane);
@@ -168,6 +175,7 @@ pub struct DriverHandle {
     next_id: AtomicU64,
     context: Arc<ExecutionContext>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    _reservation: ThreadReservation,
 }
 
 impl fmt::Debug for DriverHandle {

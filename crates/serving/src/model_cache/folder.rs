@@ -82,7 +82,7 @@ impl CacheFolder {
         let damaged = match read() {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => true,
-            Err(_) => false,
+            Err(error) => error.kind() == io::ErrorKind::InvalidData,
         };
         self.make()?;
         let random = || RandomState::new().build_hasher().finish();
@@ -295,8 +295,10 @@ mod tests {
     fn a_damaged_secret_is_made_anew() {
         let root = tempfile::tempdir().unwrap();
         let folder = CacheFolder::new(root.path().to_owned(), 1);
-        fs::write(root.path().join("secret"), "no number").unwrap();
-        let made = folder.secret().unwrap();
-        assert_eq!(folder.secret().unwrap(), made);
+        for damaged in [&b"no number"[..], b"", b"\xff\xfe\0", &[0xa0; 34]] {
+            fs::write(root.path().join("secret"), damaged).unwrap();
+            let made = folder.secret().unwrap();
+            assert_eq!(folder.secret().unwrap(), made);
+        }
     }
 }

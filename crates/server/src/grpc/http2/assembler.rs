@@ -5,6 +5,7 @@ use tonic::Status;
 
 use super::super::compression::PREFIX_BYTES;
 use super::super::unary::{ALIGNMENT, MAX_MESSAGE_BYTES, first_raw};
+use crate::body_budget::has_memory;
 
 /// Memory taken at once for an announced message; beyond it memory grows with what arrives.
 const EAGER_BYTES: usize = 64 << 20;
@@ -37,9 +38,21 @@ impl AssembledPiece {
         let text = "the messages of other calls take all memory for them; try again";
         Self::TooLong(Status::resource_exhausted(text))
     }
+
+    /// A message for which the system has no memory.
+    fn too_long_for_the_system(bytes: usize) -> Self {
+        let text = format!("the system has no memory for a message of {bytes} bytes");
+        Self::TooLong(Status::resource_exhausted(text))
+    }
 }
 
 impl MessageAssembler {
+    /// Returns whether the system has memory for a further piece.
+    fn has_room(&self, piece: &[u8]) -> bool {
+        self.whole.capacity() - self.whole.len() >= piece.len()
+            || has_memory(2 * self.whole.len() + piece.len())
+    }
+
     /// Bytes that have come.
     pub(super) fn received(&self) -> usize {
         self.received
@@ -48,7 +61,10 @@ impl MessageAssembler {
     /// Adds a piece. What is beyond the message's length is left out.
     pub(super) fn put(&mut self, piece: &[u8]) -> AssembledPiece {
         self.received += piece.len();
-        if self.length.is_some() {
+        if let Some(length) = self.length {
+            if !self.has_room(piece) {
+                return AssembledPiece::too_long_for_the_system(length);
+            }
             self.extend(piece);
             return AssembledPiece::More;
         }
@@ -73,6 +89,9 @@ impl MessageAssembler {
                 "Error, decoded message length too large: found {length} bytes, the limit is: \
                  {MAX_MESSAGE_BYTES} bytes"
             )));
+        }
+        if !has_memory(length.min(EAGER_BYTES) + ALIGNMENT) {
+            return AssembledPiece::too_long_for_the_system(length);
         }
         self.length = Some(length);
         self.whole = BytesMut::with_capacity(length.min(EAGER_BYTES) + ALIGNMENT);

@@ -86,6 +86,8 @@ pub(in super::super) struct Http2Connection<S, D: GrpcService> {
     /// Streams whose messages are being gathered.
     gathering: usize,
     queue: VecDeque<u32>,
+    /// Bytes of all answers that wait for windows of the client.
+    unsent: usize,
     highest: u32,
     first_send_window: i64,
     max_frame_bytes: usize,
@@ -130,6 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
             streams: HashMap::new(),
             gathering: 0,
             queue: VecDeque::new(),
+            unsent: 0,
             highest: 0,
             first_send_window: i64::from(FIRST_WINDOW),
             max_frame_bytes: frame::MIN_MAX_FRAME_BYTES,
@@ -486,6 +489,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
             StreamEvent::Piece(piece, permit) => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.waiting += piece.len();
+                    self.unsent += piece.len();
                     stream.pieces.push_back((piece, Some(permit)));
                     queue(&mut self.queue, id, stream);
                 }
@@ -532,6 +536,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         self.own = None;
         self.streams.clear();
         self.gathering = 0;
+        self.unsent = 0;
         self.phase = ConnectionPhase::Over;
     }
 
@@ -555,6 +560,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
         }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.waiting = whole.pieces.iter().map(Bytes::len).sum();
+        self.unsent += stream.waiting;
         stream.pieces.extend(whole.pieces.into_iter().map(|piece| (piece, None)));
         stream.end = Some(whole.trailers);
         queue(&mut self.queue, id, stream);
@@ -583,6 +589,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
     /// Forgets a stream; its call, if it still runs, is cancelled.
     fn remove(&mut self, id: u32) -> Option<Http2Stream<D::Call>> {
         let stream = self.streams.remove(&id)?;
+        self.unsent -= stream.waiting;
         self.gathering -= usize::from(matches!(stream.incoming, IncomingRequest::Gather { .. }));
         if self.own.as_ref().is_some_and(|(own, _)| *own == id) {
             self.own = None;
@@ -638,6 +645,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: GrpcService> Http2Connection<S, D> {
                 stream.send_window -= size;
                 frame::write_data_head(self.output.frames(), id, length);
                 move_pieces(stream, length, &mut self.output);
+                self.unsent -= length;
                 self.pings.sent();
             }
             if stream.waiting == 0 {

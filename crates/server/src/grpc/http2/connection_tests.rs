@@ -12,6 +12,7 @@ use tonic::body::Body as TonicBody;
 
 use super::super::{CallKind, InboundBody};
 use super::*;
+use crate::client_pace::{CLIENT_STALL, MIN_PACE_BYTES};
 
 const KEEPING: ConnectionSettings = ConnectionSettings {
     keepalive_time: Duration::from_secs(7200),
@@ -19,6 +20,7 @@ const KEEPING: ConnectionSettings = ConnectionSettings {
     without_calls: false,
     ping_interval: Duration::from_secs(300),
     ping_strikes: 2,
+    stall: CLIENT_STALL,
 };
 
 /// Unary calls give their message back; `/wait` waits until it is told; `/echo` gives its body back as it comes.
@@ -30,9 +32,9 @@ struct Echo {
     over: Arc<AtomicUsize>,
 }
 
-struct Counted(Arc<AtomicUsize>);
+struct DropCounter(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -63,7 +65,7 @@ impl GrpcService for Echo {
     fn unary(&self, head: Parts, message: Bytes) -> AnswerFuture<WholeAnswer> {
         self.begun.fetch_add(1, Ordering::AcqRel);
         let mut go = self.go.clone();
-        let over = Counted(Arc::clone(&self.over));
+        let over = DropCounter(Arc::clone(&self.over));
         Box::pin(async move {
             let _over = over;
             if head.uri.path() == "/wait" {
@@ -449,4 +451,52 @@ async fn a_client_that_does_not_hear_of_the_end_is_left() {
     fixture.remote.drain();
     let error = fixture.server.await.unwrap().unwrap_err();
     assert_eq!(error.to_string(), "the client does not hear of the end");
+}
+
+/// Sends settings by which streams begin with windows of so many bytes, and a call that gets its message back.
+async fn ask_with_window(client: &mut DuplexStream, window: u8, message: &[u8]) {
+    let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, window]);
+    let body = frame(0, 1, 1, &framed(message));
+    client.write_all(&[OPENING, &settings, &head(1, "/unary", 0), &body].concat()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_its_client_does_not_take_is_given_up() {
+    for (window, more) in [(0, None), (9, None), (0, Some(100))] {
+        let mut fixture = start(KEEPING, 1 << 20);
+        let client = &mut fixture.client;
+        ask_with_window(client, window, &[7; 50_000]).await;
+        let begun = Instant::now();
+        let reset = loop {
+            // A few bytes now and then do not help.
+            if let Some(more) = more {
+                client.write_all(&frame(8, 0, 1, &[0, 0, 0, more])).await.unwrap();
+            }
+            let reset = until(client, |(kind, _, stream, _)| (kind, stream) == (3, 1));
+            if let Ok(payload) = tokio::time::timeout(Duration::from_secs(10), reset).await {
+                break payload;
+            }
+        };
+        // Enhance your calm.
+        assert_eq!(reset, [0, 0, 0, 11]);
+        let waited = begun.elapsed();
+        assert!(waited >= CLIENT_STALL && waited <= CLIENT_STALL * 3, "{waited:?}");
+        // The connection goes on.
+        client.write_all(&frame(6, 0, 0, &[5; 8])).await.unwrap();
+        until(client, |(kind, _, _, payload)| kind == 6 && payload == [5; 8]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_its_client_takes_in_time_is_sent_to_its_end() {
+    let mut fixture = start(KEEPING, 1 << 20);
+    let client = &mut fixture.client;
+    ask_with_window(client, 0, &vec![7; MIN_PACE_BYTES * 6]).await;
+    let more = u32::try_from(MIN_PACE_BYTES).unwrap().to_be_bytes();
+    for _ in 0..7 {
+        tokio::time::sleep(CLIENT_STALL * 5 / 6).await;
+        client.write_all(&frame(8, 0, 1, &more)).await.unwrap();
+    }
+    let end = until(client, |(kind, flags, ..)| kind == 3 || (kind, flags & 1) == (1, 1)).await;
+    assert!(end.len() > 4, "the call was reset");
 }

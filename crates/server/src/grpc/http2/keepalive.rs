@@ -6,11 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ConnectionSettings;
+use crate::client_pace::MIN_PACE_BYTES;
 
 /// Longest time from the first byte that may come to the peer's settings.
 const OPENING: Duration = Duration::from_secs(20);
-/// Longest time without progress where there should be some.
-pub(super) const STALL: Duration = Duration::from_secs(60);
 
 /// Signs of whether a connection is alive.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +22,8 @@ pub(super) struct KeepaliveState {
     pub(super) gathers: bool,
     /// Something waits to be written.
     pub(super) unwritten: bool,
+    /// An answer waits until its client lets more of it be sent.
+    pub(super) unread: bool,
     /// The peer is to say that it knows of the end, and nothing else is open.
     pub(super) parting: bool,
     /// There are calls.
@@ -31,6 +32,13 @@ pub(super) struct KeepaliveState {
     pub(super) events: u64,
     /// Bytes that have gone.
     pub(super) written: u64,
+}
+
+impl KeepaliveState {
+    /// Returns whether the client has to take something.
+    fn is_unread(&self) -> bool {
+        self.unwritten || self.unread
+    }
 }
 
 /// Action that a check of the connection calls for.
@@ -69,7 +77,7 @@ impl ConnectionWatch {
 
     /// Returns whether something pending has to be checked before the next ping is due.
     pub(super) fn is_midway(signs: &KeepaliveState) -> bool {
-        !signs.settled || signs.inside || signs.gathers || signs.unwritten || signs.parting
+        !signs.settled || signs.inside || signs.gathers || signs.is_unread() || signs.parting
     }
 
     /// Returns the time of the next check.
@@ -86,7 +94,7 @@ impl ConnectionWatch {
         };
         let mut next = ping;
         if Self::is_midway(signs) {
-            next = next.min(now + STALL);
+            next = next.min(now + keeping.stall);
         }
         if !signs.settled {
             next = next.min(self.opened + OPENING);
@@ -104,7 +112,7 @@ impl ConnectionWatch {
         if !signs.settled && now >= self.opened + OPENING {
             return KeepaliveVerdict::Dead("the client does not open the connection");
         }
-        if now >= self.marked + STALL {
+        if now >= self.marked + keeping.stall {
             let before = std::mem::replace(&mut self.mark, *signs);
             self.marked = now;
             if before.inside && signs.inside && before.events == signs.events {
@@ -113,7 +121,8 @@ impl ConnectionWatch {
             if before.parting && signs.parting && before.events == signs.events {
                 return KeepaliveVerdict::Dead("the client does not hear of the end");
             }
-            if before.unwritten && signs.unwritten && before.written == signs.written {
+            let written = signs.written.wrapping_sub(before.written);
+            if before.unwritten && signs.unwritten && written < MIN_PACE_BYTES as u64 {
                 return KeepaliveVerdict::Dead("the client does not read");
             }
         }
@@ -138,6 +147,7 @@ impl ConnectionWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_pace::CLIENT_STALL;
 
     const KEEPING: ConnectionSettings = ConnectionSettings {
         keepalive_time: Duration::from_secs(7200),
@@ -145,6 +155,7 @@ mod tests {
         without_calls: false,
         ping_interval: Duration::from_secs(300),
         ping_strikes: 2,
+        stall: CLIENT_STALL,
     };
 
     /// Looks whenever it is due until the connection is found dead, at most for some hours.
@@ -182,7 +193,7 @@ mod tests {
         for stuck in stuck {
             let (at, _) = death(|_| stuck, &KEEPING).unwrap();
             assert!((60..=180).contains(&at), "{at}");
-            let goes_on = |at| KeepaliveState { events: at, written: at, ..stuck };
+            let goes_on = |at| KeepaliveState { events: at, written: at << 10, ..stuck };
             assert_eq!(death(goes_on, &KEEPING), None);
         }
     }

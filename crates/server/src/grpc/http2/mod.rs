@@ -32,6 +32,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::body_budget::BodyLease;
+use crate::client_pace::CLIENT_STALL;
 
 pub(super) use body::InboundBody;
 pub(super) use closer::ConnectionCloser;
@@ -106,6 +107,8 @@ pub struct ConnectionSettings {
     pub ping_interval: Duration,
     /// Number of early pings that are forgiven; 0 for all.
     pub ping_strikes: u64,
+    /// Time in which a client must send or take [`MIN_PACE_BYTES`](crate::client_pace::MIN_PACE_BYTES).
+    pub stall: Duration,
 }
 
 impl Default for ConnectionSettings {
@@ -117,6 +120,7 @@ impl Default for ConnectionSettings {
             without_calls: false,
             ping_interval: Duration::from_secs(300),
             ping_strikes: 2,
+            stall: CLIENT_STALL,
         }
     }
 }

@@ -55,6 +55,7 @@ mod tests {
             without_calls,
             ping_interval: interval,
             ping_strikes,
+            stall: hour,
         }
     }
 

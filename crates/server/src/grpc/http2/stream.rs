@@ -61,6 +61,15 @@ pub(super) enum IncomingRequest {
     Ended,
 }
 
+/// State of an answer that its client does not take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnreadMark {
+    /// Time at which this was seen.
+    pub(super) since: Instant,
+    /// Bytes that were sent until then.
+    pub(super) sent: u64,
+}
+
 pub(super) struct Http2Stream<V> {
     pub(super) incoming: IncomingRequest,
     /// Bytes that the client may still send, and those of which it has not heard that they may come again.
@@ -72,6 +81,10 @@ pub(super) struct Http2Stream<V> {
     pub(super) send_window: i64,
     pub(super) pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
     pub(super) waiting: usize,
+    /// Bytes that were sent so far.
+    pub(super) sent: u64,
+    /// Bytes sent when the answer was first seen to wait for its client; none where it does not.
+    pub(super) unread: Option<UnreadMark>,
     pub(super) end: Option<Option<HeaderMap>>,
     /// It stands in the queue of those that have something to send.
     pub(super) queued: bool,
@@ -90,6 +103,8 @@ impl<V> Http2Stream<V> {
             send_window,
             pieces: VecDeque::new(),
             waiting: 0,
+            sent: 0,
+            unread: None,
             end: None,
             queued: false,
             task: None,
@@ -122,6 +137,10 @@ pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Http2Str
 /// Moves `length` bytes of a stream's answer into the output.
 pub(super) fn move_pieces<V>(stream: &mut Http2Stream<V>, length: usize, output: &mut OutputQueue) {
     stream.waiting -= length;
+    stream.sent = stream.sent.saturating_add(length as u64);
+    if stream.waiting == 0 {
+        stream.unread = None;
+    }
     let mut left = length;
     while left > 0
         && let Some((piece, _)) = stream.pieces.front_mut()

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use galatea_runtime::{
-    CompileMode, ExecutionProvider, OptimiseLevel, ProviderWish, SessionOptions,
+    CompileMode, ExecutionProvider, MAX_SESSION_THREADS, OptimiseLevel, ProviderWish,
+    SessionOptions,
 };
 use galatea_tensor::OrderedMap;
 
@@ -12,8 +13,11 @@ use super::metal::{self, SessionTerms, StatedFields};
 use crate::backend::{KernelTuningPolicy, ModelFiles};
 use crate::config::ModelConfig;
 use crate::config::metal::ACCELERATOR as METAL;
-use crate::error::ServingError;
+use crate::error::{ServingError, text_beginning};
 use crate::graph_model::ModelFormat;
+
+/// Most bytes of a wrong value in an error.
+const SHOWN_BYTES: usize = 64;
 
 /// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
 /// value, results and limits are the same.
@@ -37,11 +41,12 @@ pub(super) fn session_options(
     let parameter =
         |name: &str| files.parameter(name).or_else(|| files.settings.get(name).map(String::as_str));
     if let Some(text) = parameter("intra_op_thread_count") {
-        options.threads = text.trim().parse().map_err(|_| {
-            let text = format!(
-                "parameter 'intra_op_thread_count' must be an integer >= 0, found '{text}'"
-            );
-            ServingError::invalid_arg(text)
+        let threads = text.trim().parse().ok().filter(|threads| *threads <= MAX_SESSION_THREADS);
+        options.threads = threads.ok_or_else(|| {
+            ServingError::invalid_arg(format!(
+                "parameter 'intra_op_thread_count' must be an integer from 0 to {MAX_SESSION_THREADS}, found '{}'",
+                text_beginning(text, SHOWN_BYTES)
+            ))
         })?;
     }
     for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
