@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use galatea_serving::Core;
-use galatea_serving::temporary_folder::TemporaryFolder;
+use galatea_serving::temporary_folder::LockedFolder;
 use serde_json::{Value, json};
 
 use super::arguments::{number, path};
@@ -124,7 +124,7 @@ struct TourModels {
     /// How they are spoken of.
     name: String,
     /// Folders that go with the tour.
-    _written: (Option<TemporaryFolder>, ServedPaths),
+    _written: (Option<LockedFolder>, ServedPaths),
 }
 
 impl TourModels {

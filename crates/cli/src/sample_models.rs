@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use galatea_serving::temporary_folder::TemporaryFolder;
+use galatea_serving::temporary_folder::LockedFolder;
 
 /// File of the sample repository.
 struct SampleFile {
@@ -120,11 +120,11 @@ const FILES: &[SampleFile] = &[
 ///
 /// # Errors
 /// Fails when the system's folder for temporary files cannot be written.
-pub(super) fn write() -> Result<TemporaryFolder, String> {
+pub(super) fn write() -> Result<LockedFolder, String> {
     let failed = |place: &Path, error: &dyn std::fmt::Display| {
         format!("'{}' cannot be written: {error}; TMPDIR names another folder", place.display())
     };
-    let folder = TemporaryFolder::make("samples");
+    let folder = LockedFolder::make("samples");
     let folder = folder.map_err(|error| failed(&std::env::temp_dir(), &error))?;
     for file in FILES {
         let place = folder.path().join(file.path);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use galatea_serving::backend::llm::is_checkpoint;
 use galatea_serving::graph_model::ModelFormat;
-use galatea_serving::temporary_folder::TemporaryFolder;
+use galatea_serving::temporary_folder::LockedFolder;
 use galatea_tensor::OrderedMap;
 
 /// Repositories to serve. Those of models that lie in none are folders of links, for as long as this lives.
@@ -13,7 +13,7 @@ use galatea_tensor::OrderedMap;
 pub(crate) struct ServedPaths {
     /// Folders of models.
     pub(crate) repositories: Vec<String>,
-    links: Vec<TemporaryFolder>,
+    links: Vec<LockedFolder>,
 }
 
 /// Contents of a path.
@@ -53,7 +53,7 @@ impl ServedPaths {
                 PathContents::ModelFolder | PathContents::Checkpoint => vec![path.to_owned()],
                 PathContents::Files(files) => files,
             };
-            let folder = TemporaryFolder::make("links");
+            let folder = LockedFolder::make("links");
             let folder = folder.map_err(|error| format!("cannot make a folder: {error}"))?;
             let mut names: OrderedMap<String, &PathBuf> = OrderedMap::new();
             for model in &models {

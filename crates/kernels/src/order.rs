@@ -225,6 +225,13 @@ fn choose(line: &[f32], k: usize, largest: bool, chosen: &mut Vec<usize>) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
 mod tests {
     use super::*;
     use crate::ThreadPool;

@@ -139,6 +139,13 @@ impl<T: PlainElement> IsaKernel for PanelProduct<'_, T> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
 mod tests {
     use super::*;
     use crate::{Isa, ThreadPool};

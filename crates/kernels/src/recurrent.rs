@@ -13,7 +13,7 @@ use crate::{GemmEpilogue, KernelContext, math};
 
 /// Kind of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecurrentCell {
+pub enum GatedCell {
     /// `h = tanh(x + r)`.
     Tanh,
     /// `h = max(0, x + r)`.
@@ -24,7 +24,7 @@ pub enum RecurrentCell {
     ResetProduct,
 }
 
-impl RecurrentCell {
+impl GatedCell {
     /// Returns the gates of a cell.
     #[must_use]
     pub fn gates(self) -> usize {
@@ -43,16 +43,16 @@ impl RecurrentCell {
 
 /// One direction.
 #[derive(Clone, Copy, Debug)]
-pub struct RecurrentPass<'a> {
+pub struct GatedPass<'a> {
     /// Weights of the input, `[input, gates * hidden]`.
     pub input: &'a PackedB,
     /// Weights of the state, `[hidden, state_gates * hidden]`.
     pub state: &'a PackedB,
-    /// Weights of the state behind the reset gate, `[hidden, hidden]`; for [`RecurrentCell::ResetState`].
+    /// Weights of the state behind the reset gate, `[hidden, hidden]`; for [`GatedCell::ResetState`].
     pub kept: Option<&'a PackedB>,
     /// Added to the input's part, `[gates * hidden]`.
     pub bias: &'a [f32],
-    /// Added to the product with the state before the reset gate, `[hidden]`; for [`RecurrentCell::ResetProduct`].
+    /// Added to the product with the state before the reset gate, `[hidden]`; for [`GatedCell::ResetProduct`].
     pub state_bias: &'a [f32],
     /// True if the last step comes first.
     pub reversed: bool,
@@ -60,9 +60,9 @@ pub struct RecurrentPass<'a> {
 
 /// The sizes and weights of a layer.
 #[derive(Clone, Copy, Debug)]
-pub struct RecurrentLayer<'a> {
+pub struct GatedLayer<'a> {
     /// Kind of cells.
-    pub cell: RecurrentCell,
+    pub cell: GatedCell,
     /// Steps of the sequence.
     pub steps: usize,
     /// Sequences side by side.
@@ -70,19 +70,19 @@ pub struct RecurrentLayer<'a> {
     /// Cells.
     pub hidden: usize,
     /// Directions.
-    pub passes: &'a [RecurrentPass<'a>],
+    pub passes: &'a [GatedPass<'a>],
 }
 
 /// Outputs that a run writes.
 #[derive(Debug, Default)]
-pub struct RecurrentOutputs<'a> {
+pub struct GatedOutputs<'a> {
     /// `[steps, directions, batch, hidden]`.
     pub y: Option<&'a mut [f32]>,
     /// The last output, `[directions, batch, hidden]`.
     pub h: Option<&'a mut [f32]>,
 }
 
-impl RecurrentLayer<'_> {
+impl GatedLayer<'_> {
     fn state(&self) -> usize {
         self.batch * self.hidden
     }
@@ -100,7 +100,7 @@ impl RecurrentLayer<'_> {
         self.passes.len() * self.pass_len()
     }
 
-    fn check(&self, x: &[f32], initial: Option<&[f32]>, outputs: &RecurrentOutputs<'_>) {
+    fn check(&self, x: &[f32], initial: Option<&[f32]>, outputs: &GatedOutputs<'_>) {
         let (gates, hidden) = (self.cell.gates() * self.hidden, self.hidden);
         for pass in self.passes {
             let k = pass.input.k();
@@ -109,9 +109,9 @@ impl RecurrentLayer<'_> {
             assert!(pass.state.n() == self.cell.state_gates() * hidden, "state: {hidden} cells");
             assert!(pass.state.k() == hidden, "state: {} rows", pass.state.k());
             let kept = pass.kept.is_some_and(|kept| (kept.k(), kept.n()) == (hidden, hidden));
-            assert!(kept || self.cell != RecurrentCell::ResetState, "no weights of what is kept");
+            assert!(kept || self.cell != GatedCell::ResetState, "no weights of what is kept");
             let biased = pass.state_bias.len() == hidden;
-            assert!(biased || self.cell != RecurrentCell::ResetProduct, "no bias of the state");
+            assert!(biased || self.cell != GatedCell::ResetProduct, "no bias of the state");
         }
         let states = self.passes.len() * self.state();
         let len = |name: &str, found: Option<usize>, expected: usize| {
@@ -126,16 +126,16 @@ impl RecurrentLayer<'_> {
 /// Runs a layer.
 ///
 /// Shapes: `x` is `[steps, batch, input]`, `initial` `[directions, batch, hidden]`, zeros where absent; `scratch` has
-/// [`RecurrentLayer::scratch_len`] values.
+/// [`GatedLayer::scratch_len`] values.
 ///
 /// # Panics
 /// Panics when a slice has another length than its shape, or weights are packed for another instruction set.
 pub fn recurrent(
     exec: KernelContext<'_>,
-    layer: &RecurrentLayer<'_>,
+    layer: &GatedLayer<'_>,
     x: &[f32],
     initial: Option<&[f32]>,
-    outputs: RecurrentOutputs<'_>,
+    outputs: GatedOutputs<'_>,
     scratch: &mut [f32],
 ) {
     layer.check(x, initial, &outputs);
@@ -170,8 +170,8 @@ pub fn recurrent(
 /// The steps of one direction.
 struct PassRun<'a> {
     exec: KernelContext<'a>,
-    layer: &'a RecurrentLayer<'a>,
-    pass: &'a RecurrentPass<'a>,
+    layer: &'a GatedLayer<'a>,
+    pass: &'a GatedPass<'a>,
 }
 
 impl PassRun<'_> {
@@ -227,7 +227,7 @@ impl PassRun<'_> {
 
 /// Values of a step: rows of sequences.
 struct CellStep<'a> {
-    layer: &'a RecurrentLayer<'a>,
+    layer: &'a GatedLayer<'a>,
     /// The input's part of the gates.
     x: &'a [f32],
     /// The product with the state.
@@ -323,11 +323,11 @@ impl IsaKernel for NextStates<'_, '_> {
     fn run<S: Simd>(self, s: S) {
         let step = self.0;
         match step.layer.cell {
-            RecurrentCell::Tanh => Self::simple(step, s, |x| math::tanh(s, x)),
+            GatedCell::Tanh => Self::simple(step, s, |x| math::tanh(s, x)),
             // A maximum gives its second operand where one is NaN.
-            RecurrentCell::Relu => Self::simple(step, s, |x| s.max(s.splat(0.0), x)),
-            RecurrentCell::ResetState => Self::gated(step, s, false),
-            RecurrentCell::ResetProduct => Self::gated(step, s, true),
+            GatedCell::Relu => Self::simple(step, s, |x| s.max(s.splat(0.0), x)),
+            GatedCell::ResetState => Self::gated(step, s, false),
+            GatedCell::ResetProduct => Self::gated(step, s, true),
         }
     }
 }

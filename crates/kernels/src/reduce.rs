@@ -118,7 +118,7 @@ fn folded(
 
 /// Shape of a reduction over an axis that is not the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MiddleAxis {
+pub struct ReducedAxis {
     /// Elements of the axis.
     pub len: usize,
     /// Elements of each place of it: the axes behind.
@@ -133,10 +133,10 @@ pub fn reduce_middle(
     exec: KernelContext<'_>,
     f: RowReduce,
     x: &[f32],
-    axis: MiddleAxis,
+    axis: ReducedAxis,
     y: &mut [f32],
 ) {
-    let MiddleAxis { len, inner } = axis;
+    let ReducedAxis { len, inner } = axis;
     assert!(
         inner > 0 && y.len().is_multiple_of(inner) && x.len() == y.len() * len,
         "reduce: {} elements over {axis:?} into {}",
@@ -287,7 +287,7 @@ mod tests {
                     for (row, &y) in x.chunks(columns).zip(&y) {
                         check(f, row.iter().copied(), y, isa);
                     }
-                    let axis = MiddleAxis { len: rows, inner: columns };
+                    let axis = ReducedAxis { len: rows, inner: columns };
                     let mut y = vec![0.0; columns];
                     reduce_middle(exec, f, &x, axis, &mut y);
                     for (column, &y) in y.iter().enumerate() {
@@ -324,7 +324,7 @@ mod tests {
         let (outer, len, inner) = (3, 5, 2500);
         let x = values(outer * len * inner, 3);
         let mut y = vec![0.0; outer * inner];
-        let axis = MiddleAxis { len, inner };
+        let axis = ReducedAxis { len, inner };
         reduce_middle(KernelContext::new(&pool), RowReduce::Sum, &x, axis, &mut y);
         for (at, &y) in y.iter().enumerate() {
             let (block, column) = (at / inner, at % inner);

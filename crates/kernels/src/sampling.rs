@@ -84,6 +84,13 @@ fn sample_many(x: &[f32], taps: &[SampleTap], each: usize, y: &mut [f32]) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
 mod tests {
     use super::*;
     use crate::ThreadPool;

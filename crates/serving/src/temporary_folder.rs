@@ -16,13 +16,13 @@ const PREFIX: &str = "galatea-held-";
 
 /// A folder that goes when this is dropped or, where the process is killed, when the next server starts.
 #[derive(Debug)]
-pub struct TemporaryFolder {
+pub struct LockedFolder {
     // Goes before the lock does.
     folder: TempDir,
     _lock: File,
 }
 
-impl TemporaryFolder {
+impl LockedFolder {
     /// Makes a folder, whose name says what for.
     ///
     /// # Errors
@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn folders_of_the_dead_go_and_those_of_the_living_stay() {
         let temporary = tempfile::tempdir().unwrap();
-        let living = TemporaryFolder::make_in(temporary.path(), "model").unwrap();
-        let dead = TemporaryFolder::make_in(temporary.path(), "links").unwrap();
+        let living = LockedFolder::make_in(temporary.path(), "model").unwrap();
+        let dead = LockedFolder::make_in(temporary.path(), "links").unwrap();
         let path = dead.path().to_owned();
         fs::create_dir(path.join("1")).unwrap();
         fs::write(path.join("1/model.onnx"), "x").unwrap();
         // As the system does when a process ends.
-        let TemporaryFolder { folder, _lock } = dead;
+        let LockedFolder { folder, _lock } = dead;
         let _ = folder.keep();
         drop(_lock);
         let foreign = temporary.path().join("galatea-other");

@@ -328,5 +328,5 @@ fn runs_that_are_lost_with_a_worker_are_counted_and_too_many_of_them_end_it() {
         assert!(runs < 20, "an engine that loses every run serves for ever");
     }
     assert!(runs > MAX_FAILURES, "one worker that is killed is no fault of the engine");
-    assert!(counts::counts().fallbacks >= before + u64::try_from(runs).unwrap() + 1);
+    assert!(counts::counts().fallbacks > before + u64::try_from(runs).unwrap());
 }

@@ -41,9 +41,11 @@ impl FoundWrong {
 #[inline(always)]
 pub(super) fn place(index: i64, len: usize) -> Result<usize, WrongIndex> {
     // Lengths of memory fit a signed number; a negative index becomes a huge place where it is wrong.
-    let shifted = if index < 0 { index.wrapping_add(len as i64) } else { index };
-    let at = shifted as u64;
-    if at < len as u64 { Ok(at as usize) } else { Err(WrongIndex { index, len }) }
+    let shifted = if index < 0 { index.wrapping_add(len.cast_signed() as i64) } else { index };
+    match usize::try_from(shifted) {
+        Ok(at) if at < len => Ok(at),
+        _ => Err(WrongIndex { index, len }),
+    }
 }
 
 /// Shapes of a pick of elements along an axis.

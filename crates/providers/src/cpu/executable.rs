@@ -28,7 +28,17 @@ use super::tune;
 /// A node's kernel and the name of its row.
 pub(super) type BuiltCpuKernel = (Option<Box<dyn CpuKernel>>, &'static str);
 
-/// What a plan is for.
+/// Graph with what was built of its nodes.
+pub(super) struct BuiltGraph {
+    pub(super) graph: Arc<Graph>,
+    pub(super) kernels: Vec<BuiltCpuKernel>,
+    /// Nodes without a kernel that may have one when their shapes are known.
+    pub(super) open: Vec<bool>,
+    /// The bodies of the graph's control-flow operators.
+    pub(super) bodies: Vec<Arc<CpuExecutable>>,
+}
+
+/// Key of a plan: what it begins with.
 struct ScheduleKey {
     /// Number of the plan that it follows; 0 for the first stage of a run.
     after: u64,
@@ -50,7 +60,7 @@ struct NumberedSchedule {
 struct KeptSchedule {
     key: ScheduleKey,
     planned: NumberedSchedule,
-    /// What was known when it was made, for those that measure kernels; only of later stages.
+    /// Facts of its values, for those that measure kernels; of later stages only.
     facts: Option<Arc<Vec<Option<Fact>>>>,
 }
 
@@ -169,16 +179,14 @@ pub(super) fn take_class(heard: u8) {
 
 impl CpuExecutable {
     pub(super) fn new(
-        graph: Arc<Graph>,
-        built: Vec<BuiltCpuKernel>,
-        open: Vec<bool>,
-        bodies: Vec<Arc<CpuExecutable>>,
+        built: BuiltGraph,
         isa: Isa,
         blas: Option<BlasRoute>,
         pool: Arc<ThreadPool>,
         options: &SessionOptions,
     ) -> Self {
-        let (kernels, names) = built.into_iter().unzip();
+        let BuiltGraph { graph, kernels, open, bodies } = built;
+        let (kernels, names) = kernels.into_iter().unzip();
         let plans = Mutex::default();
         let arenas = Mutex::default();
         let smaller = Mutex::default();

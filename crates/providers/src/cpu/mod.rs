@@ -157,12 +157,13 @@ impl CpuProvider {
                 }
             }
         };
-        let built: Vec<executable::BuiltCpuKernel> = graph.nodes.iter().map(build).collect();
-        let open = graph.nodes.iter().zip(&built);
+        let kernels: Vec<executable::BuiltCpuKernel> = graph.nodes.iter().map(build).collect();
+        let open = graph.nodes.iter().zip(&kernels);
         let open = open.map(|(node, (kernel, _))| kernel.is_none() && late::is_open(node, &facts));
         let open = open.collect();
         let pool = Arc::clone(pool);
-        Ok(CpuExecutable::new(graph, built, open, bodies, self.isa, self.blas, pool, options))
+        let built = executable::BuiltGraph { graph, kernels, open, bodies };
+        Ok(CpuExecutable::new(built, self.isa, self.blas, pool, options))
     }
 }
 

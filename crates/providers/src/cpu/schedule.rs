@@ -1,11 +1,10 @@
 //! The plan of a run for one set of input shapes: which values are computed, by what, and where
 //! they lie.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use galatea_graph::{Datum, Fact, Graph, GraphError, OpError, ValueId, infer, limits};
+use galatea_graph::{Fact, Graph, GraphError, OpError, ValueId, limits};
 use galatea_kernels::ThreadPool;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_runtime::{
@@ -85,7 +84,7 @@ pub(super) struct CpuSchedule {
     /// The outputs: held, or constant, or absent where nobody asks for them. Of a stage that others follow, what it
     /// hands on.
     pub(super) outputs: Vec<StepSource>,
-    /// What the next stage begins with; `None` for the last one.
+    /// Beginning of the next stage; `None` for the last one.
     pub(super) end: Option<StageEnd>,
     pub(super) arena_bytes: usize,
     /// The least bytes of an arena for these steps.
@@ -175,18 +174,6 @@ pub(super) fn schedule(
     builder.place_values(&drafts);
     builder.place_scratch(&mut drafts);
     builder.finish(drafts, end)
-}
-
-/// Infers the facts of all values of a graph, for a run with inputs of these shapes.
-///
-/// # Errors
-/// Returns an error if an operator refuses them.
-pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
-    let fixed = |(&id, input): (&ValueId, &Datum)| {
-        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
-    };
-    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
-    Ok(infer::facts(graph, &known)?)
 }
 
 impl ScheduleSource<'_> {

@@ -4,11 +4,11 @@
 //! is. A stage ends before the nodes that need such a length. The next one is planned with the shapes that the run
 //! has found, and with the values of short tensors that say lengths, such as the target of a `Reshape`.
 
+use std::collections::HashMap;
+
 use galatea_graph::{Datum, Fact, Graph, Node, OperatorInputs, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, OwnedTensor, Tensor};
-
-use super::schedule::facts_of;
 
 /// Most elements of a tensor that is looked at for the lengths that it may say.
 const MAX_LENGTHS: usize = 64;
@@ -45,8 +45,20 @@ pub(super) struct StageEnd {
 pub(super) struct StageDivision {
     /// Nodes that the stage computes.
     pub(super) now: Vec<bool>,
-    /// What it hands on; `None` for the last stage.
+    /// Values that it hands on; `None` for the last stage.
     pub(super) end: Option<StageEnd>,
+}
+
+/// Infers the facts of all values of a graph, for a run with inputs of these shapes.
+///
+/// # Errors
+/// Returns an error if an operator refuses them.
+pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
+    let fixed = |(&id, input): (&ValueId, &Datum)| {
+        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
+    };
+    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
+    Ok(infer::facts(graph, &known)?)
 }
 
 impl StageStart {

@@ -16,7 +16,7 @@ use galatea_tensor::{DataType, OwnedTensor, Tensor};
 use super::KERNELS;
 use super::kernel::{CpuBuildContext, CpuKernel, CpuNodeView, CpuStep, KernelChoices, StepCall};
 use super::route::BlasRoute;
-use super::schedule::facts_of;
+use super::stage::facts_of;
 
 /// The time that a sample takes at least: shorter ones are repeated.
 const SAMPLE: Duration = Duration::from_micros(100);
@@ -86,7 +86,7 @@ pub(super) struct CpuTunablePart<'a> {
     pub(super) precision: Precision,
     /// The choices that are already known.
     pub(super) choices: Option<&'a dyn TuningCache>,
-    /// What later stages of runs have found, the latest first.
+    /// Facts that later stages of runs have found, the latest first.
     pub(super) stages: Vec<Arc<Vec<Option<Fact>>>>,
 }
 

@@ -162,6 +162,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use http_body::Body;
+
     use super::*;
 
     fn framed(length: usize) -> Vec<u8> {

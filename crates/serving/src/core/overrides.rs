@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::ServingError;
-use crate::temporary_folder::TemporaryFolder;
+use crate::temporary_folder::LockedFolder;
 use bytes::Bytes;
 
 /// Longest name of a file or folder, as the file systems of Linux and macOS have it.
@@ -13,7 +13,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// A model folder that holds the given files and nothing else, and goes when it is dropped or the server is killed.
 #[derive(Debug)]
 pub(super) struct GivenFolder {
-    folder: TemporaryFolder,
+    folder: LockedFolder,
 }
 
 impl GivenFolder {
@@ -31,7 +31,7 @@ impl GivenFolder {
                 path.display()
             ))
         };
-        let folder = TemporaryFolder::make("model").map_err(|error| failed(Path::new("."), error))?;
+        let folder = LockedFolder::make("model").map_err(|error| failed(Path::new("."), error))?;
         for (path, (_, content)) in paths.iter().zip(files) {
             let target = folder.path().join(path);
             if let Some(parent) = target.parent() {

@@ -52,15 +52,17 @@ impl RegionCells {
         first(&self.rows) * first(&self.columns) * 4
     }
 
-    /// The elements of an image of this height and width that a cell reads, with their shares of its mean.
+    /// The elements that a cell, given by row and column, reads of an image of this height and width, with their
+    /// shares of its mean.
     #[allow(clippy::cast_precision_loss, reason = "the number of samples is bounded")]
     pub fn cell(
         &self,
-        [row, column]: [usize; 2],
-        [height, width]: [usize; 2],
+        cell: [usize; 2],
+        image: [usize; 2],
     ) -> impl Iterator<Item = (usize, f64)> + '_ {
         let share = 4.0 / self.taps().max(1) as f64;
-        let (ys, xs) = (&self.rows[row], &self.columns[column]);
+        let (ys, xs) = (&self.rows[cell[0]], &self.columns[cell[1]]);
+        let [height, width] = image;
         let places = ys.iter().flat_map(move |&y| xs.iter().map(move |&x| (y, x)));
         places.flat_map(move |(y, x)| {
             corners(y, x, height, width).map(|(at, weight)| (at, weight * share))

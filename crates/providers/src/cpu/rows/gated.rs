@@ -6,9 +6,7 @@ use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::recurrent::{
     CellActivation, Gru, RecurrentAttributes, RecurrentDirection, Rnn,
 };
-use galatea_kernels::recurrent::{
-    RecurrentCell, RecurrentLayer, RecurrentOutputs, RecurrentPass, recurrent,
-};
+use galatea_kernels::recurrent::{GatedCell, GatedLayer, GatedOutputs, GatedPass, recurrent};
 use galatea_kernels::{PackedB, Transposition};
 
 use crate::cpu::packing::ConstantMatrix;
@@ -32,31 +30,31 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     },
 ];
 
-fn gru_cell(view: &CpuNodeView<'_>) -> Result<RecurrentCell, String> {
+fn gru_cell(view: &CpuNodeView<'_>) -> Result<GatedCell, String> {
     let op = view.operator::<Gru>()?;
     let functions = [CellActivation::Sigmoid, CellActivation::Tanh];
     if op.recurrence.activations.chunks(2).any(|chunk| *chunk != functions) {
         return Err("the kernel runs the standard cell".into());
     }
     Ok(match op.linear_before_reset {
-        true => RecurrentCell::ResetProduct,
-        false => RecurrentCell::ResetState,
+        true => GatedCell::ResetProduct,
+        false => GatedCell::ResetState,
     })
 }
 
-fn rnn_cell(view: &CpuNodeView<'_>) -> Result<RecurrentCell, String> {
+fn rnn_cell(view: &CpuNodeView<'_>) -> Result<GatedCell, String> {
     let activations = &view.operator::<Rnn>()?.recurrence.activations;
     let all = |one: CellActivation| activations.iter().all(|function| *function == one);
     match activations.first() {
-        Some(CellActivation::Tanh) if all(CellActivation::Tanh) => Ok(RecurrentCell::Tanh),
-        Some(CellActivation::Relu) if all(CellActivation::Relu) => Ok(RecurrentCell::Relu),
+        Some(CellActivation::Tanh) if all(CellActivation::Tanh) => Ok(GatedCell::Tanh),
+        Some(CellActivation::Relu) if all(CellActivation::Relu) => Ok(GatedCell::Relu),
         other => Err(format!("no kernel for cells of {other:?}")),
     }
 }
 
 fn supports(
     view: &CpuNodeView<'_>,
-    _: RecurrentCell,
+    _: GatedCell,
     recurrence: &RecurrentAttributes,
 ) -> Result<(), String> {
     if recurrence.clip.is_some() || recurrence.batch_first {
@@ -73,7 +71,7 @@ fn supports(
 }
 
 /// Weights of one direction.
-struct DirectionWeights {
+struct GatedWeights {
     input: PackedB,
     state: PackedB,
     kept: Option<PackedB>,
@@ -83,15 +81,15 @@ struct DirectionWeights {
 }
 
 struct RecurrentKernel {
-    cell: RecurrentCell,
+    cell: GatedCell,
     hidden: usize,
     input: usize,
-    directions: Arc<Vec<DirectionWeights>>,
+    directions: Arc<Vec<GatedWeights>>,
 }
 
 fn recurrent_kernel(
     view: &CpuNodeView<'_>,
-    cell: RecurrentCell,
+    cell: GatedCell,
     recurrence: &RecurrentAttributes,
 ) -> Result<Box<dyn CpuKernel>, String> {
     let shape = view.constant(1).map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
@@ -114,21 +112,21 @@ fn recurrent_kernel(
         let (trans, factor) = (Transposition::Yes, 1.0);
         ConstantMatrix { input: at, start, k, n, trans, factor }.packed(view)
     };
-    let pass = |at: usize| -> Result<DirectionWeights, String> {
+    let pass = |at: usize| -> Result<GatedWeights, String> {
         let (of_input, of_state) = biases[at * rows * 2..(at + 1) * rows * 2].split_at(rows);
         let mut bias: Vec<f32> = of_input.iter().zip(of_state).map(|(a, b)| a + b).collect();
         let hidden_gate = (gates - 1) * hidden..;
         let mut state_bias = Vec::new();
-        if cell == RecurrentCell::ResetProduct {
+        if cell == GatedCell::ResetProduct {
             bias[hidden_gate.clone()].copy_from_slice(&of_input[hidden_gate.clone()]);
             state_bias = of_state[hidden_gate].to_vec();
         }
         let (start, own) = (at * rows * hidden, cell.state_gates() * hidden);
         let kept = match cell {
-            RecurrentCell::ResetState => Some(matrix(2, start + own * hidden, hidden, hidden)?),
+            GatedCell::ResetState => Some(matrix(2, start + own * hidden, hidden, hidden)?),
             _ => None,
         };
-        Ok(DirectionWeights {
+        Ok(GatedWeights {
             input: matrix(1, at * rows * input, input, rows)?,
             state: matrix(2, start, hidden, own)?,
             kept,
@@ -142,10 +140,10 @@ fn recurrent_kernel(
 }
 
 /// The weights as the kernel takes them.
-fn passes(directions: &[DirectionWeights]) -> Vec<RecurrentPass<'_>> {
+fn passes(directions: &[GatedWeights]) -> Vec<GatedPass<'_>> {
     directions
         .iter()
-        .map(|w| RecurrentPass {
+        .map(|w| GatedPass {
             input: &w.input,
             state: &w.state,
             kept: w.kept.as_ref(),
@@ -180,20 +178,18 @@ impl CpuKernel for RecurrentKernel {
             return Err("nothing to do".into());
         }
         let directions = Arc::clone(&self.directions);
-        let layer = RecurrentLayer { cell, steps, batch, hidden, passes: &passes(&directions) };
+        let layer = GatedLayer { cell, steps, batch, hidden, passes: &passes(&directions) };
         let elements = layer.scratch_len();
         let wants = [shapes.wants(0), shapes.wants(1)];
         let directions = Arc::clone(&self.directions);
         let step = CpuStep::new(move |call| {
-            let layer = RecurrentLayer { cell, steps, batch, hidden, passes: &passes(&directions) };
+            let layer = GatedLayer { cell, steps, batch, hidden, passes: &passes(&directions) };
             let mut scratch = call.scratch_if(elements)?;
             let (x, initial) = (call.input::<f32>(0)?, call.optional::<f32>(5)?);
             let mut y = wants[0].then(|| call.output::<f32>(0)).transpose()?;
             let mut h = wants[1].then(|| call.output::<f32>(1)).transpose()?;
-            let outputs = RecurrentOutputs {
-                y: y.as_mut().map(|y| y.slice()),
-                h: h.as_mut().map(|h| h.slice()),
-            };
+            let outputs =
+                GatedOutputs { y: y.as_mut().map(|y| y.slice()), h: h.as_mut().map(|h| h.slice()) };
             recurrent(call.exec, &layer, x, initial, outputs, scratch.split(elements).0);
             Ok(())
         });

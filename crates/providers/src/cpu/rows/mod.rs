@@ -12,6 +12,7 @@ mod elementwise;
 mod gated;
 mod image;
 mod index;
+mod indices;
 mod layout;
 mod masks;
 mod matrix;

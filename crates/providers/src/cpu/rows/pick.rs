@@ -5,10 +5,10 @@ use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_kernels::moves::{ElementPicks, pick_elements, pick_runs};
 use galatea_tensor::{DataType, contiguous_strides};
 
-use super::movement::{not_strings, with_plain};
+use super::indices::{check_inside, row_at, run_indices, with_indices};
+use super::movement::with_plain;
 use super::rowwise::resolve_axis;
-use super::scatter::row_at;
-use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes, StepCall};
+use crate::cpu::{CpuKernel, CpuKernelRow, CpuStep, NodeShapes};
 
 /// The family's rows.
 pub(super) const ROWS: &[CpuKernelRow] = &[
@@ -28,27 +28,6 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
     },
 ];
 
-/// Refuses strings, and indices of other types than ONNX's.
-pub(super) fn with_indices(view: &CpuNodeView<'_>) -> Result<(), String> {
-    not_strings(view)?;
-    match view.input(1).map(|fact| fact.dtype) {
-        Some(DataType::Int64 | DataType::Int32) => Ok(()),
-        other => Err(format!("indices of type {other:?}")),
-    }
-}
-
-/// Indices of a run: as they lie, or made longer.
-pub(super) fn indices<'a>(
-    call: &StepCall<'a>,
-    wide: &'a mut Vec<i64>,
-) -> Result<&'a [i64], OpError> {
-    if let Ok(all) = call.input::<i64>(1) {
-        return Ok(all);
-    }
-    wide.extend(call.input::<i32>(1)?.iter().map(|&index| i64::from(index)));
-    Ok(wide)
-}
-
 impl CpuKernel for GatherElements {
     fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let (data, indices) = (shapes.input(0)?.to_vec(), shapes.input(1)?.to_vec());
@@ -57,22 +36,13 @@ impl CpuKernel for GatherElements {
         Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let picks = ElementPicks { data: &data, indices: &indices, axis };
             let mut wide = Vec::new();
-            let at = self::indices(call, &mut wide)?;
+            let at = run_indices(call, &mut wide)?;
             let x = call.carriers::<T>(0)?;
             let mut y = call.output_carriers::<T>(0)?;
             let done = pick_elements(call.exec, x, at, &picks, y.slice());
             done.map_err(|wrong| OpError::new(wrong.to_string()))
         })))
     }
-}
-
-/// Refuses indices with an axis that is longer than that of the data, but for the one whose places they name.
-pub(super) fn check_inside(data: &[usize], indices: &[usize], axis: usize) -> Result<(), String> {
-    let mut others = data.iter().zip(indices).enumerate().filter(|(at, _)| *at != axis);
-    if data.len() != indices.len() || others.any(|(_, (data, index))| index > data) {
-        return Err(format!("indices of shape {indices:?} for data of shape {data:?}"));
-    }
-    Ok(())
 }
 
 impl CpuKernel for GatherND {
@@ -94,7 +64,7 @@ impl CpuKernel for GatherND {
         let step = if batch == 0 { 0 } else { whole[batch - 1].unsigned_abs() };
         Ok(with_plain!(shapes.dtype(0)?, T => CpuStep::new(move |call| {
             let mut wide = Vec::new();
-            let at = self::indices(call, &mut wide)?;
+            let at = run_indices(call, &mut wide)?;
             let start = |(index, pick): (usize, &[i64])| -> Result<usize, OpError> {
                 Ok(row_at(pick, &places)? * run + index / tuples * step)
             };

@@ -5,7 +5,7 @@ use galatea_graph::ops::activation::{LogSoftmax, Softmax};
 use galatea_graph::ops::reduce::{Reduce as ReduceOp, ReduceKind};
 use galatea_kernels::KernelContext;
 use galatea_kernels::elementwise::{ScalarFunction, unary_inplace};
-use galatea_kernels::reduce::{MiddleAxis, RowReduce, reduce_last, reduce_middle};
+use galatea_kernels::reduce::{ReducedAxis, RowReduce, reduce_last, reduce_middle};
 use galatea_kernels::softmax::{SoftmaxForm, softmax, softmax_inplace};
 
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
@@ -119,7 +119,7 @@ impl CpuKernel for RowReduction {
                 Ok(())
             }));
         }
-        let axis = MiddleAxis { len, inner };
+        let axis = ReducedAxis { len, inner };
         Ok(CpuStep::new(move |call| {
             let x = call.input::<f32>(0)?;
             let mut y = call.output::<f32>(0)?;

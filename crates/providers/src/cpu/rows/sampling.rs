@@ -56,7 +56,8 @@ fn tap(place: Option<usize>, weight: f64) -> SampleTap {
 }
 
 /// Fills the taps of one place: those of its rows times those of its columns.
-fn fill(op: &GridSample, position: [f64; 2], [height, width]: [usize; 2], to: &mut [SampleTap]) {
+fn fill(op: &GridSample, position: [f64; 2], size: [usize; 2], to: &mut [SampleTap]) {
+    let [height, width] = size;
     let (columns, rows) = (op.taps(position[0], width), op.taps(position[1], height));
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
     for (to, ((row, row_weight), (column, weight))) in to.iter_mut().zip(pairs) {
@@ -120,9 +121,10 @@ impl SampledImage<'_> {
         &self,
         exec: KernelContext<'_>,
         region: &RegionCells,
-        [rows, columns]: [usize; 2],
+        output: [usize; 2],
         y: &mut [f32],
     ) {
+        let [rows, columns] = output;
         let (each, cells, plane) = (region.taps(), rows * columns, self.height * self.width);
         if each == 0 {
             y.fill(0.0);

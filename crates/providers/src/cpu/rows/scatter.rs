@@ -5,8 +5,8 @@ use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_kernels::moves::{ElementWrites, write_elements};
 use galatea_tensor::{DataType, Element};
 
+use super::indices::{check_inside, row_at, run_indices, with_indices};
 use super::movement::{not_strings, with_plain};
-use super::pick::{check_inside, indices, with_indices};
 use super::rowwise::resolve_axis;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
@@ -88,7 +88,7 @@ impl WrittenPlaces {
     fn step<T: Element + Copy>(self, f: fn(T, T) -> T) -> CpuStep {
         CpuStep::new(move |call| {
             let mut wide = Vec::new();
-            let at = indices(call, &mut wide)?;
+            let at = run_indices(call, &mut wide)?;
             let updates = call.carriers::<T>(2)?;
             let data = if call.is_in_place(0) { None } else { Some(call.carriers::<T>(0)?) };
             let mut y = call.output_carriers::<T>(0)?;
@@ -145,29 +145,5 @@ impl CpuKernel for ScatterND {
         }));
         // What a step writes of truth values is cleared first: other bytes would be none.
         Ok(if dtype == DataType::Bool { step } else { step.in_place(0, 0) })
-    }
-}
-
-/// Which of the rows behind some axes a place along each of them is; negative ones count from the end.
-pub(super) fn row_at(pick: &[i64], lengths: &[usize]) -> Result<usize, OpError> {
-    pick.iter().zip(lengths).try_fold(0, |row, (&place, &len)| {
-        let signed = i64::try_from(len).unwrap_or(i64::MAX);
-        let shifted = if place < 0 { place.saturating_add(signed) } else { place };
-        let found = usize::try_from(shifted).ok().filter(|&at| at < len);
-        let outside = || OpError::new(format!("index {place} is outside an axis of length {len}"));
-        Ok(row * len + found.ok_or_else(outside)?)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_counted_over_all_axes_and_from_either_end() {
-        assert_eq!(row_at(&[1, 2], &[2, 3]).unwrap(), 5);
-        assert_eq!(row_at(&[-2, -1], &[2, 3]).unwrap(), 2);
-        assert!(row_at(&[0, 3], &[2, 3]).unwrap_err().to_string().contains("index 3"));
-        assert!(row_at(&[-3, 0], &[2, 3]).is_err());
     }
 }
