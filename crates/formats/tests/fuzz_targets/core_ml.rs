@@ -4,7 +4,7 @@ use bytes::Bytes;
 use galatea_formats::coreml::read_model;
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     // The first byte says how many sixteenths the model is.
     let Some((&share, data)) = data.split_first() else { return };
     let (model, weights) = data.split_at(data.len() * usize::from(share % 17) / 16);

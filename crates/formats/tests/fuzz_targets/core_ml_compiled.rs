@@ -3,7 +3,7 @@
 use galatea_formats::coreml::load;
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     // A byte of zero ends the program.
     let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
     let (program, description) = data.split_at(end);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use galatea_formats::gguf::{GgufValue, GgufWriter, TensorData, parse};
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     let Ok(file) = parse(Bytes::copy_from_slice(data)) else { return };
     let mut writer = GgufWriter::new();
     for (key, value) in file.metadata().entries() {

@@ -9,7 +9,7 @@ use galatea_formats::safetensors::parse;
 const MOST: usize = 1 << 16;
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     let Some(end) = data.iter().position(|&byte| byte == b'\n') else { return };
     let (config, rest) = data.split_at(end);
     let Ok(config) = serde_json::from_slice(config) else { return };

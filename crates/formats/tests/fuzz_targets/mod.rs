@@ -13,8 +13,11 @@ mod safetensors;
 
 use galatea_testkit::fuzz_corpus::hold;
 
+/// Function of a target.
+type TargetFunction = fn(&[u8]);
+
 /// Each target with the least number of its committed inputs.
-const TARGETS: &[(&str, usize, fn(&[u8]))] = &[
+const TARGETS: &[(&str, usize, TargetFunction)] = &[
     ("core_ml", 1, core_ml::run),
     ("core_ml_compiled", 1, core_ml_compiled::run),
     ("gguf", 2, gguf::run),

@@ -3,7 +3,7 @@
 use galatea_formats::npy::{read_npy, write_npy};
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     if let Ok(tensor) = read_npy(data) {
         let mut bytes = Vec::new();
         write_npy(&tensor, &mut bytes).expect("an array that was read can be written");

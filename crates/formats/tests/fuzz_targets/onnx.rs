@@ -9,7 +9,7 @@ use galatea_graph::rewrite::{RewriteLevel, optimise};
 use galatea_graph::{Fact, FactKind, infer, onnx_data_type};
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     if let Ok(mut graph) = parse(Bytes::copy_from_slice(data), None) {
         let _ = infer::facts(&graph, &HashMap::new());
         let _ = optimise(&mut graph, RewriteLevel::default());

@@ -11,7 +11,7 @@ static CONFIG: LazyLock<MessageDescriptor> = LazyLock::new(|| {
 });
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = galatea_formats::prototext::parse(text, &CONFIG);
 }

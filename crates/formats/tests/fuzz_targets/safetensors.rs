@@ -6,7 +6,7 @@ use galatea_formats::mlx::MlxQuantization;
 use galatea_formats::safetensors::{parse, parse_index, write};
 
 /// Runs the fuzz target of this name on an input, and panics on a finding.
-pub fn run(data: &[u8]) {
+pub(super) fn run(data: &[u8]) {
     let _ = parse_index(data);
     let Ok(all) = parse(Bytes::copy_from_slice(data)) else { return };
     let tensors = || all.tensors().iter().map(|(name, tensor)| (name.as_str(), tensor));
