@@ -243,8 +243,8 @@ mod tests {
         inputs: Vec<PathBuf>,
         #[arg(long, value_name = "a|b", value_parser = choice(WORDS), default_value = "a")]
         form: u8,
-        #[arg(long, value_name = "N", value_parser = number::<u32>)]
-        threads: Option<u32>,
+        #[arg(long, value_name = "N", value_parser = threads)]
+        threads: Option<usize>,
         #[arg(long = "length", value_name = "NAME=N", value_parser = named_length)]
         lengths: Vec<NamedLength>,
         #[arg(long, value_name = "S", value_parser = time, conflicts_with = "json")]
