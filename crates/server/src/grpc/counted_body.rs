@@ -30,6 +30,8 @@ pub(super) struct CountedBody<B> {
 /// Time by which more of a message must have come.
 struct MessagePace {
     end: Pin<Box<Sleep>>,
+    /// Number of the message.
+    number: u64,
     /// Bytes that had come when it began.
     come: usize,
 }
@@ -40,6 +42,8 @@ struct UnfinishedMessage {
     prefix: [u8; PREFIX_BYTES],
     /// Bytes of the prefix that have come.
     prefix_bytes: usize,
+    /// Number of messages that have begun.
+    number: u64,
     come: usize,
     missing: usize,
     memory: BodyLease,
@@ -70,6 +74,7 @@ impl<B> CountedBody<B> {
         }
         let pace = self.pace.get_or_insert_with(|| MessagePace {
             end: Box::pin(tokio::time::sleep(self.stall)),
+            number: self.message.number,
             come: self.message.come,
         });
         pace.end.as_mut().poll(context).map(|()| {
@@ -82,7 +87,9 @@ impl<B> CountedBody<B> {
     fn count(&mut self, piece: &[u8]) -> Result<(), Status> {
         self.message.take(piece, &self.budget).map_err(|BudgetExhausted| no_memory())?;
         let goes_on = |pace: &MessagePace| {
-            self.message.is_inside() && self.message.come < pace.come.saturating_add(MIN_PACE_BYTES)
+            self.message.is_inside()
+                && self.message.number == pace.number
+                && self.message.come < pace.come.saturating_add(MIN_PACE_BYTES)
         };
         self.pace = self.pace.take().filter(goes_on);
         Ok(())
@@ -125,6 +132,7 @@ impl UnfinishedMessage {
             let [_, a, b, c, d] = self.prefix;
             self.missing = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
             (self.prefix_bytes, self.come) = (0, 0);
+            self.number += 1;
             self.memory = budget.begin();
         }
         rest

@@ -37,6 +37,14 @@ pub(super) fn json_document(
     limits: ClientLimits,
 ) -> Result<JsonDocument<'_>, ServingError> {
     check_json_size(text, limits)?;
+    parsed_json(text)
+}
+
+/// Parses JSON, where the system has memory for its values.
+///
+/// # Errors
+/// UNAVAILABLE where it has none; fails on what is no JSON.
+pub(super) fn parsed_json(text: &[u8]) -> Result<JsonDocument<'_>, ServingError> {
     if !has_memory(text.len().saturating_mul(VALUE_BYTES)) {
         return Err(ServingError::unavailable(format!(
             "the system has no memory for the values of {} bytes of JSON",
@@ -68,7 +76,7 @@ pub(super) fn decode(
     let text = body.get(..json_bytes).unwrap_or(&[]);
     check_json_size(text, call.app.limits())?;
     let _memory = parse_memory(call, json_bytes)?;
-    let document = JsonDocument::parse(text).map_err(json_error)?;
+    let document = parsed_json(text)?;
     let root = document.root();
     let mut request = InferenceRequest {
         model_name: call.model.to_owned(),

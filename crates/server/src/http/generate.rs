@@ -17,11 +17,11 @@ use galatea_tensor::OrderedMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
-use super::decode::{check_json_size, json_error, parameter, parse_memory, values};
+use super::decode::{check_json_size, parameter, parse_memory, parsed_json, values};
 use super::encode::{write_data, write_parameter};
 use super::endpoints::{CallContext, EndpointReply};
 use super::message::{ContentType, HttpResponse};
-use crate::json::{self, JsonDocument, JsonKind, JsonValue};
+use crate::json::{self, JsonKind, JsonValue};
 use crate::tasks::boxed;
 
 /// Member whose members are taken as those of the request.
@@ -274,7 +274,7 @@ fn read(call: &CallContext<'_>, model: &ModelHandle) -> Result<InferenceRequest,
     }
     check_json_size(&call.body, call.app.limits())?;
     let _memory = parse_memory(call, call.body.len())?;
-    let document = JsonDocument::parse(&call.body).map_err(json_error)?;
+    let document = parsed_json(&call.body)?;
     let mut reader = MemberReader {
         call,
         inputs: model.inputs(),
