@@ -493,11 +493,12 @@ async fn an_answer_that_its_client_takes_in_time_is_sent_to_its_end() {
     let client = &mut fixture.client;
     ask_with_window(client, 0, &vec![7; MIN_PACE_BYTES * 6]).await;
     let more = u32::try_from(MIN_PACE_BYTES).unwrap().to_be_bytes();
-    let begun = Instant::now();
     for _ in 0..7 {
         tokio::time::sleep(CLIENT_STALL * 5 / 6).await;
-        client.write_all(&frame(8, 0, 1, &more)).await.unwrap();
+        // The connection has a window of its own.
+        let windows = [frame(8, 0, 1, &more), frame(8, 0, 0, &more)].concat();
+        client.write_all(&windows).await.unwrap();
     }
     let end = until(client, |(kind, flags, ..)| kind == 3 || (kind, flags & 1) == (1, 1)).await;
-    assert!(end.len() > 4, "the call was reset: {end:?} after {:?}", begun.elapsed());
+    assert!(end.len() > 4, "the call was reset");
 }
