@@ -281,7 +281,7 @@ impl GrammarCompiler {
     }
 }
 
-/// Where one answer stands in its grammar. Clones share what was compiled.
+/// Place of one answer in its grammar. Clones share what was compiled.
 #[derive(Clone)]
 pub struct GrammarConstraint {
     matcher: Matcher,

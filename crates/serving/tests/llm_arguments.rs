@@ -61,7 +61,7 @@ fn changed(found: &impl std::fmt::Debug, usual: &impl std::fmt::Debug) -> Vec<St
     both.filter(|(one, other)| one != other).map(|(one, _)| one.0).collect()
 }
 
-/// What an engine would be made of, or why it is not, for a `model.json` and parameters of the configuration.
+/// Options of an engine, or why there is none, for a `model.json` and parameters of the configuration.
 fn given(file: &Value, parameters: &str) -> Result<EngineArguments, String> {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("models/m/1");

@@ -7,12 +7,10 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::ValueMaps;
-use super::match_graph::make_node;
-use crate::ONNX_DOMAIN;
+use super::contrib_parts::PartNodes;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::Operator;
 use crate::ops::matrix::{Einsum, EinsumTerms, MatMul};
 use crate::ops::shape::{Reshape, Transpose};
 
@@ -51,11 +49,9 @@ impl ProductLabels {
 
 /// Nodes in the place of an `Einsum`.
 struct EinsumNodes<'a> {
-    graph: &'a mut Graph,
-    node: &'a Node,
+    made: PartNodes<'a>,
     /// Length of each label.
     lengths: Vec<Dim>,
-    nodes: Vec<Node>,
 }
 
 /// Replaces an `Einsum` that is a matrix product.
@@ -75,8 +71,9 @@ pub(super) fn apply(
     };
     let Some((terms, lengths)) = measured(op, maps, [left, right]) else { return Ok(None) };
     let Some(labels) = ProductLabels::of(&terms) else { return Ok(None) };
-    let mut made = EinsumNodes { graph, node: &node, lengths, nodes: Vec::new() };
-    Ok(made.product(&terms, &labels, [left, right], output).map(|()| made.nodes))
+    let mut einsum = EinsumNodes { made: PartNodes::new(graph, &node), lengths };
+    let found = einsum.product(&terms, &labels, [left, right], output);
+    Ok(found.map(|()| einsum.made.nodes))
 }
 
 /// The labels of an equation, and the length of each; `None` where types or lengths are not those of a product.
@@ -123,7 +120,7 @@ impl EinsumNodes<'_> {
         let whole = rows.len() == 1 && columns.len() == 1;
         let sorted = order == all.output;
         let product =
-            self.add("MatMul", MatMul, &[left, right], (whole && sorted).then_some(output));
+            self.made.add("MatMul", MatMul, &[left, right], (whole && sorted).then_some(output));
         if whole && sorted {
             return Some(());
         }
@@ -172,32 +169,18 @@ impl EinsumNodes<'_> {
         self.lengths.get(label).and_then(Dim::known)
     }
 
-    fn add(
-        &mut self,
-        op_type: &str,
-        operator: impl Operator,
-        inputs: &[ValueId],
-        output: Option<ValueId>,
-    ) -> ValueId {
-        let value = output.unwrap_or_else(|| self.graph.fresh_value(op_type));
-        let inputs = inputs.iter().copied().map(Some).collect();
-        let made = make_node(ONNX_DOMAIN, op_type, self.node, operator, inputs);
-        self.nodes.push(Node { outputs: vec![Some(value)], ..made });
-        value
-    }
-
     fn transposed(
         &mut self,
         from: ValueId,
         permutation: Vec<usize>,
         output: Option<ValueId>,
     ) -> ValueId {
-        self.add("Transpose", Transpose { perm: Some(permutation) }, &[from], output)
+        self.made.add("Transpose", Transpose { perm: Some(permutation) }, &[from], output)
     }
 
     fn reshaped(&mut self, from: ValueId, target: Vec<i64>, output: Option<ValueId>) -> ValueId {
-        let shape = self.graph.add_constant("shape", Tensor::vector(target));
-        self.add("Reshape", Reshape { allow_zero: false }, &[from, shape], output)
+        let shape = self.made.constant("shape", Tensor::vector(target));
+        self.made.add("Reshape", Reshape { allow_zero: false }, &[from, shape], output)
     }
 }
 

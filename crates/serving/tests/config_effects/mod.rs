@@ -140,7 +140,7 @@ fn every_field_acts_or_is_told_to_have_no_effect() {
     }
 }
 
-/// What was seen of texts, so that each is tried once.
+/// Results for texts, so that each is tried once.
 #[derive(Default)]
 struct SeenOutcomes(OrderedMap<(usize, &'static str), String>);
 

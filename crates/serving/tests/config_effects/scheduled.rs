@@ -1,4 +1,4 @@
-//! What schedulers and the rate limiter decide for a configuration, in simulated time.
+//! Decisions of schedulers and of the rate limiter for a configuration, in simulated time.
 
 use galatea_serving::config::{from_text, normalise};
 use galatea_serving::rate_limiter::{InstanceId, RateLimiter, ResourceDevice, ResourceLimit};
@@ -13,31 +13,31 @@ use galatea_tensor::OrderedSet;
 const RUN: Nanos = 100_000;
 
 /// A request at a time in microseconds.
-struct Arrival {
+struct TicketArrival {
     at: Nanos,
     ticket: ScheduleTicket,
 }
 
-fn plain(id: u64, size: u64, priority: u64, timeout_us: u64) -> Arrival {
+fn plain(id: u64, size: u64, priority: u64, timeout_us: u64) -> TicketArrival {
     let ticket =
         ScheduleTicket { id, batch_size: size, priority, timeout_us, ..ScheduleTicket::default() };
-    Arrival { at: (id - 1) * 10, ticket }
+    TicketArrival { at: (id - 1) * 10, ticket }
 }
 
-fn of_sequence(id: u64, at: Nanos, sequence: u64, flags: &str) -> Arrival {
+fn of_sequence(id: u64, at: Nanos, sequence: u64, flags: &str) -> TicketArrival {
     let sequence = SequenceMark {
         correlation: CorrelationId::Uint(sequence),
         start: flags.contains('S'),
         end: flags.contains('E'),
     };
-    Arrival {
+    TicketArrival {
         at,
         ticket: ScheduleTicket { id, batch_size: 1, sequence, ..ScheduleTicket::default() },
     }
 }
 
 /// Requests that come while the first one runs, with priorities and a timeout, or of sequences.
-fn script(config: &ModelConfig, sequences: bool) -> Vec<Arrival> {
+fn script(config: &ModelConfig, sequences: bool) -> Vec<TicketArrival> {
     assert!(config.max_batch_size >= 0);
     if !sequences {
         return vec![
@@ -80,7 +80,7 @@ pub(super) fn scheduled(text: &str) -> String {
         let Some(now) = times.pop_first() else { return log };
         let (due, later) = arrivals.into_iter().partition(|one| one.at * 1000 <= now);
         arrivals = later;
-        for Arrival { ticket, .. } in due {
+        for TicketArrival { ticket, .. } in due {
             let id = ticket.id;
             if let Err(refusal) = scheduler.enqueue(ticket, now) {
                 log += &format!(" {now} refused {id} {refusal:?};");

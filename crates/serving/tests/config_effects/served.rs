@@ -1,4 +1,4 @@
-//! What a server does with a configuration: how the model loads, what its instances see, and what clients get.
+//! Effects of a configuration on a server: how the model loads, what its instances see, and what clients get.
 
 use std::fs;
 use std::path::Path;

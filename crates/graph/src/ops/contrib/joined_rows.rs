@@ -7,7 +7,7 @@ use galatea_tensor::Tensor;
 use crate::error::OpError;
 use crate::ops::bounds;
 
-/// Where sequences of tokens begin and end.
+/// Bounds of sequences of tokens that follow each other.
 pub(super) struct JoinedRows {
     /// Bounds of the sequences, one more than there are.
     bounds: Vec<usize>,

@@ -1,12 +1,11 @@
 //! Fused operators of ONNX Runtime: activations behind a bias, normalisation of a sum.
 
 use galatea_graph::ops::contrib::{BiasActivation, SkipNormalization};
-use galatea_kernels::elementwise::{
-    BinaryFunction, ChainInput, ChainOperand, ChainSpread, ChainStep, FunctionChain, chain,
-};
+use galatea_kernels::elementwise::{BinaryFunction, ChainOperand, ChainStep, FunctionChain};
 use galatea_kernels::norm::{NormKind, RowNormalization, SkipConnection, normalize};
 
 use super::CONTRIB_DOMAIN;
+use super::chain::ElementwiseChain;
 use super::elementwise::activation;
 use crate::cpu::{CpuKernel, CpuKernelRow, CpuNodeView, CpuStep, NodeShapes};
 
@@ -17,7 +16,7 @@ pub(super) const ROWS: &[CpuKernelRow] = &[
         domain: CONTRIB_DOMAIN,
         ops: &["BiasGelu", "FastGelu", "Gelu", "QuickGelu"],
         supports: |view| view.floats(&[0, 1]).and_then(|()| biased(view).map(drop)),
-        build: |view| Ok(Box::new(BiasedKernel(biased(view)?))),
+        build: |view| Ok(Box::new(ElementwiseChain(biased(view)?))),
     },
     CpuKernelRow {
         name: "skip_norm-f32",
@@ -47,31 +46,6 @@ fn biased(view: &CpuNodeView<'_>) -> Result<FunctionChain, String> {
         }
     };
     FunctionChain::new(steps, inputs).ok_or_else(|| "a chain of too many inputs".into())
-}
-
-struct BiasedKernel(FunctionChain);
-
-impl CpuKernel for BiasedKernel {
-    fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
-        let result = shapes.output(0)?;
-        let count = if shapes.has(1) { 2 } else { 1 };
-        let spread = |index: usize| {
-            ChainSpread::new(shapes.input(index)?, result)
-                .ok_or_else(|| format!("input {index} does not broadcast to {result:?}"))
-        };
-        let spreads = (0..count).map(spread).collect::<Result<Vec<_>, String>>()?;
-        let program = self.0.clone();
-        let step = CpuStep::new(move |call| {
-            let mut inputs = Vec::with_capacity(spreads.len());
-            for (index, spread) in spreads.iter().enumerate() {
-                inputs.push(ChainInput { data: call.optional::<f32>(index)?, spread });
-            }
-            let mut y = call.output::<f32>(0)?;
-            chain(call.exec, &program, &inputs, y.slice());
-            Ok(())
-        });
-        Ok(step.in_place(0, 0))
-    }
 }
 
 impl CpuKernel for SkipNormalization {

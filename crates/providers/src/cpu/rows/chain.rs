@@ -59,12 +59,14 @@ fn step(step: &ElementStep) -> Result<ChainStep, String> {
     }
 }
 
-struct ElementwiseChain(FunctionChain);
+/// Kernel of a chain over all inputs that are present.
+pub(super) struct ElementwiseChain(pub(super) FunctionChain);
 
 impl CpuKernel for ElementwiseChain {
     fn bind(&self, shapes: &NodeShapes) -> Result<CpuStep, String> {
         let result = shapes.output(0)?;
         let spreads: Vec<ChainSpread> = (0..shapes.inputs.len())
+            .take_while(|&index| shapes.has(index))
             .map(|index| {
                 ChainSpread::new(shapes.input(index)?, result)
                     .ok_or_else(|| format!("input {index} does not broadcast to {result:?}"))
